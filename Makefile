@@ -1,0 +1,44 @@
+# Every target that runs Python first makes .venv, if it is missing, half made, older than the
+# files that say what goes into it, made by another Python, or made for another directory.
+
+PYTHON ?= python3
+READY := .venv/ready
+MADE_BY := $(shell $(PYTHON) -c 'import sys; print(sys.base_prefix, *sys.version_info[:2])') $(CURDIR)
+
+.PHONY: help demo test lint bench clean
+help:
+	@echo "make demo    run the demonstration"
+	@echo "make test    run the tests; ARGS=\"-k tape -x\" is handed to pytest"
+	@echo "make lint    check the code with ruff"
+	@echo "make bench   measure recording, the sweep and the import"
+	@echo "make clean   remove .venv and everything else that was made here"
+	@echo "PYTHON=...   after any of these: the Python to use (now $(PYTHON))"
+
+demo: $(READY)
+	@.venv/bin/python -m minigrad demo $(ARGS)
+
+test: $(READY)
+	@.venv/bin/python -m pytest $(ARGS)
+
+lint: $(READY)
+	@.venv/bin/python -m ruff check .
+
+bench: $(READY)
+	@.venv/bin/python tests/bench/record_and_sweep.py
+	@.venv/bin/python tests/bench/import_time.py
+
+clean:
+	rm -rf .venv out build dist *.egg-info .pytest_cache .hypothesis .ruff_cache
+	find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+# The file is written last, so an interrupted install leaves none and is begun afresh.
+$(READY): setup.cfg pyproject.toml
+	@echo "Making .venv with $(PYTHON): a minute, this once ..."
+	@rm -rf .venv
+	@$(PYTHON) -m venv .venv
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@echo "$(MADE_BY)" > $@
+
+ifneq ($(shell cat $(READY) 2>/dev/null),$(MADE_BY))
+.PHONY: $(READY)
+endif

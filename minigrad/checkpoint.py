@@ -1,0 +1,264 @@
+"""Checkpoint nodes: record a stretch of the tape without its buffers.
+
+`checkpoint(fn, *args)` calls `fn` once, ever. The ops that it runs become the lines of a `Body`, which
+retains nothing. Whatever the body reads from outside is its *boundary* (arguments, closed-over tensors,
+parameters, constants: found by looking, not by asking), and of that the tape keeps what a replay will read.
+
+In backward the body is replayed (replay.py). A replay runs *recorded ops*, never `fn`. So prints do not
+repeat, statistics are not updated twice, a dropout mask comes back from its key, and no flag, cache or loop
+variable that has changed in between can change anything.
+"""
+
+import copy
+import functools
+import warnings
+
+from .errors import ArgumentError, CheckpointWarning
+from .modes import local
+from .replay import Body, Call, Work, checkpoint_nodes, digest, execute, results
+from .schedules import as_schedule
+from .tape import hollow, line_number, source_line, user_position
+from .tensor import Tensor
+
+_already_warned = {}
+
+
+def checkpoint(fn, *args, verify=False, name=None, **kwargs):
+    """Call `fn(*args, **kwargs)` and keep only what its boundary needs; backward replays the rest.
+
+    The result is what `fn` returned, with the same nesting of tuples, namedtuples, lists, dicts and plain
+    values, and gradients are bit for bit those of a plain call. `fn` runs once; backward re-runs the ops
+    that it recorded.
+
+    verify  hash every value now, and compare each one that a replay computes: CheckpointError names the
+            first op that differs. It costs a hash of each buffer and no memory to speak of.
+    name    for tables and pictures
+
+    Raises CheckpointError when a tensor made in `fn` is used later without having been returned. Warns
+    (CheckpointWarning) when the checkpoint can save nothing.
+
+    Source: Griewank 1992 for replaying instead of storing; Chen et al. 2016, arXiv:1604.06174, for layers.
+
+    >>> import minigrad as mg
+    >>> x = mg.tensor([0.5], requires_grad=True)
+    >>> y = mg.checkpoint(lambda t: mg.tanh(t * 2) * t, x)
+    >>> y.sum().backward()
+    >>> x.grad
+    Tensor([1.1816], float32)
+    """
+    return record_stretch(functools.partial(fn, *args, **kwargs), verify, name)
+
+
+def checkpoint_sequential(layers, schedule, x):
+    """Run `layers[-1](… layers[0](x))` under a schedule that says which stretches become checkpoints.
+
+    layers    a sequence of functions or modules of one tensor each (an nn.Sequential will do)
+    schedule  a Schedule of mg.schedules, or an int: that many equal segments, longer ones first, the last
+              of them taped in full
+    x         the input of the first layer
+
+    Source of the segments: Chen et al. 2016, arXiv:1604.06174.
+    """
+    layers = list(layers)
+    if not layers:
+        raise ArgumentError("checkpoint_sequential needs at least one layer")
+    first = 0
+    for length, inner in as_schedule(schedule).split(len(layers)):
+        stretch = functools.partial(run_layers, layers, first, first + length, x)
+        x = stretch() if inner is None else record_stretch(stretch, schedule=inner)
+        first += length
+    return x
+
+
+def run_layers(layers, start, stop, x):
+    """Layers start..stop-1 in order; inside a region, mark in its body where each layer ends."""
+    context = local.context
+    region, outer_layer = context.region, context.layer
+    for i in range(start, stop):
+        context.layer = f"{outer_layer}.{i}" if outer_layer else str(i)
+        try:
+            x = layers[i](x)
+        finally:
+            context.layer = outer_layer
+        if region is not None and region.cuts is not None:
+            region.cuts.append(len(region.lines))
+    return x
+
+
+def record_stretch(run, verify=False, name=None, schedule=None):
+    """Record what `run()` does as a checkpoint. `schedule` is how its replay splits it again."""
+    context = local.context
+    if not context.grad:
+        return run()
+    region = Region(name, verify, schedule)
+    context.region = region
+    try:
+        result = run()
+        context.region = region.outer
+        return region.close(result)
+    finally:
+        context.region = region.outer
+        region.end()
+
+
+class Region:
+    """A checkpoint while its function runs: collects the lines of the body, and finds the boundary.
+
+    The confusing program it exists for is the one that uses tensors across its border:
+
+        def fn(t):
+            self.cache = t * 2          # smuggled: an error if it is used outside
+            return mg.exp(t * w)        # w comes from outside: boundary
+
+    A node remembers the region that it was recorded in, and the region whether it is still open. So the
+    first use of a foreign tensor, in either direction, is noticed at no cost to anyone else.
+
+    lines    what ran, as the lines of a body        cuts    how many lines there were after each layer
+    outside  outside node -> the value it had        digests line -> hash of its output, if verifying
+    """
+
+    __slots__ = ("open", "outer", "lines", "outside", "cuts", "schedule", "digests", "name", "where", "_values")
+
+    def __init__(self, name, verify, schedule):
+        self.open, self.outer = True, local.context.region
+        self.lines, self.outside = [], {}
+        self.schedule, self.cuts = schedule, None if schedule is None else []
+        verify = verify or (self.outer is not None and self.outer.digests is not None)
+        self.digests = {} if verify else None
+        self.name, self.where, self._values = name, user_position(), None
+
+    def __repr__(self):
+        name = f" {self.name!r}" if self.name else ""
+        return f"the checkpoint{name} at {source_line(self.where)}"
+
+    def add(self, line, arrays, out=None):
+        """Append what ran: an op's node with its output, or a nested checkpoint's Call."""
+        for source, array in zip(line.inputs, arrays, strict=True):
+            if source.region is not self and source.dtype is not None:
+                self.outside.setdefault(source, array)
+        self.lines.append(line)
+        if self.digests is not None and not isinstance(line, Call):
+            self.digests[line] = digest(out)
+
+    def value(self, node):
+        """The value of one of this region's nodes, recomputed from outside: for a `mg.grad` called in here."""
+        if self._values is None or node not in self._values:
+            body = Body(self.lines, [node for line in self.lines for node in results(line)])
+            self._values = dict(self.outside)
+            execute(body, Work(body, values=body.outputs), self._values)
+        return self._values[node]
+
+    def close(self, result):
+        """The function has returned `result`: make the checkpoint's nodes, and hand out tensors on them."""
+        tensors = {t._node: t for t in tensors_in(result) if t._node is not None and t._node.region is self}
+        outputs = [node for node in tensors if node.requires_grad or self.outer is not None]
+        handed_out = {node: Tensor(t._data) for node, t in tensors.items()}
+        if outputs:
+            for node, fresh in zip(outputs, self._record(outputs), strict=True):
+                handed_out[node]._node = fresh
+        return with_tensors(result, self, handed_out)
+
+    def _record(self, outputs):
+        body = Body(*self._alive(outputs), self.schedule, self.digests, self.name)
+        work = Work(body, sweep=[node for node in outputs if node.requires_grad])
+        arrays = [self.outside[source] for source in body.boundary]
+        if self.outer is None:
+            body.substitute({s: hollow(s) for s in body.boundary if s not in work.read and s is not hollow(s)})
+            self._warn_if_useless(body, work)
+        layer = local.context.layer
+        return checkpoint_nodes(body, body.boundary, arrays, work, outputs, layer, self.where)
+
+    def _alive(self, outputs):
+        """The lines that `outputs` depend on, the outputs, and the cuts between layers counted anew."""
+        needed, keep = set(outputs), []
+        for line in reversed(self.lines):
+            alive = any(node in needed for node in results(line))
+            keep.append(alive)
+            if alive:
+                needed.update(line.inputs)
+        keep.reverse()
+        lines = [line for line, alive in zip(self.lines, keep, strict=True) if alive]
+        return lines, outputs, [sum(keep[:cut]) for cut in self.cuts or ()]
+
+    def _warn_if_useless(self, body, work):
+        """One op, or ops that keep nothing: then the boundary costs as much as the tape would have."""
+        plain = buffers_of_plain_taping(body)
+        kept = [s for s in body.boundary if s in work.read and not is_parameter(s)]
+        if len(plain) <= len(kept):
+            warn(
+                self.where,
+                f"{self} saves nothing: it keeps {count(len(kept), 'buffer')}, where the tape without it would "
+                f"keep {len(plain)}, and its replay brings the peak back to {len(plain)}. Checkpoint a longer "
+                "stretch, or leave it out",
+            )
+
+    def end(self):
+        """Close the border. Whatever a `mg.grad` inside has retained on the body's lines goes."""
+        self.open = False
+        for line in self.lines:
+            for node in results(line):
+                node.out = None
+        self.lines, self.outside, self._values, self.outer = [], {}, None, None
+
+
+def is_parameter(node):
+    return node.op is None and node.role == "parameter"
+
+
+def buffers_of_plain_taping(body):
+    """The nodes, parameters aside, whose buffers the tape would keep if the body were no checkpoint."""
+    kept = set()
+    for line in body.lines:
+        if isinstance(line, Call):
+            work = Work(line.body, sweep=[o for o in line.body.outputs if o.requires_grad])
+            kept.update(s for s, b in zip(line.inputs, line.body.boundary, strict=True) if b in work.read)
+        else:
+            kept.update(line.inputs[i] for i in line.needs.inputs)
+            kept.update([line] if line.needs.out else [])
+    return {node for node in kept if node.dtype is not None and not is_parameter(node)}
+
+
+def count(n, noun):
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def warn(where, text):
+    """A CheckpointWarning at the user's own line; the same line is not told twice (Python's default)."""
+    file = where[0].co_filename
+    warnings.warn_explicit(text, CheckpointWarning, file, line_number(where), registry=_already_warned)
+
+
+# ---- Nested results ----------------------------------------------------------------------------------
+
+
+def tensors_in(value):
+    """The tensors in any nesting of tuples, lists and dicts."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from tensors_in(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from tensors_in(part)
+
+
+def with_tensors(value, region, handed_out):
+    """`value` with each tensor of `region` exchanged for the one that is handed out, nesting unchanged."""
+    if isinstance(value, Tensor):
+        return handed_out.get(value._node, value) if value._node is not None else value
+    if isinstance(value, (tuple, list)):
+        parts = [with_tensors(part, region, handed_out) for part in value]
+        if all(new is old for new, old in zip(parts, value, strict=True)):
+            return value
+        if isinstance(value, tuple):
+            return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
+        value = copy.copy(value)
+        value[:] = parts
+        return value
+    if isinstance(value, dict):
+        parts = {key: with_tensors(part, region, handed_out) for key, part in value.items()}
+        if any(parts[key] is not value[key] for key in parts):
+            value = copy.copy(value)
+            value.update(parts)
+    return value

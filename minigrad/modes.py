@@ -1,0 +1,120 @@
+"""What is switched on in this thread: recording, the open checkpoint region, the tracer, the running layer.
+
+Every thread has a `Context` of its own, so one thread's `no_grad` cannot switch off another's graph, and
+a tracer or a checkpoint in one thread does not see what another does.
+"""
+
+import functools
+import inspect
+import threading
+
+
+class Context:
+    """The modes of one thread. Engine code reads them as plain attributes.
+
+    grad    record ops whose inputs require a gradient
+    region  the checkpoint region that is being recorded, or None
+    tape    the `mg.Tape` that writes down what runs, or None
+    tracer  the `mg.Tracer` that is watching, or None
+    layer   path of the nn layers that are running, such as "blocks.3.attn"
+    phase   "forward", "replay" or "backward": what the engine is doing now
+    """
+
+    __slots__ = ("grad", "region", "tape", "tracer", "layer", "phase", "outer_modes")
+
+    def __init__(self):
+        self.grad = True
+        self.region = self.tape = self.tracer = None
+        self.layer = ""
+        self.phase = "forward"
+        self.outer_modes = []
+
+
+class _Local(threading.local):
+    def __init__(self):
+        self.context = Context()
+
+
+local = _Local()
+
+
+class GradMode:
+    """A context manager and decorator that sets whether ops are recorded.
+
+    What was in force before is kept on a stack of the *thread*, not on this object. So one object can be
+    entered twice, entered by two threads at a time, or decorate a function that calls itself, and each
+    exit still restores what its own entry found:
+
+        off = no_grad()
+        with off:
+            with off: ...
+            # still off here
+        # and on again here
+    """
+
+    def __init__(self, enabled: bool):
+        self.enabled = enabled
+
+    def __enter__(self):
+        context = local.context
+        context.outer_modes.append(context.grad)
+        context.grad = self.enabled
+        return self
+
+    def __exit__(self, *error):
+        context = local.context
+        context.grad = context.outer_modes.pop()
+
+    def __call__(self, function):
+        if inspect.isgeneratorfunction(function):
+            return self._around_generator(function)
+
+        @functools.wraps(function)
+        def in_mode(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+
+        return in_mode
+
+    def _around_generator(self, function):
+        """Set the mode while the generator runs, and the caller's own mode while it is paused."""
+
+        @functools.wraps(function)
+        def in_mode(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            resume, value = generator.send, None
+            while True:
+                try:
+                    with self:
+                        produced = resume(value)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    resume, value = generator.send, (yield produced)
+                except GeneratorExit:
+                    generator.close()
+                    raise
+                except BaseException as error:
+                    resume, value = generator.throw, error
+
+        return in_mode
+
+
+def no_grad(function=None):
+    """Stop recording: `with mg.no_grad():`, or `@mg.no_grad()` around a function.
+
+    >>> with no_grad():
+    ...     is_grad_enabled()
+    False
+    """
+    return GradMode(False) if function is None else GradMode(False)(function)
+
+
+def enable_grad(function=None):
+    """Record again inside a `no_grad`: `with mg.enable_grad():`, or `@mg.enable_grad()`."""
+    return GradMode(True) if function is None else GradMode(True)(function)
+
+
+def is_grad_enabled() -> bool:
+    """Whether this thread records ops now."""
+    return local.context.grad

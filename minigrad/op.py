@@ -1,0 +1,308 @@
+"""@op: a forward, its vjps, and what each of them reads.
+
+    @op
+    def tanh(x):
+        return array_module(x).tanh(x)
+
+    @tanh.vjp("x")
+    def tanh_wrt_x(g, out):            # names `out`: the tape keeps tanh's output
+        return g * (1 - out * out)
+
+**The signature of a vjp is its memory contract.** After the incoming gradient `g` it may name `out` (the
+op's output), any input, an input's shape (`x_shape`), and any setting of the op. What no needed vjp names
+is not kept. The decorator reads the signature once; nothing else decides what the tape holds.
+
+A forward is a pure function of its arrays and settings (a random op takes its key as a setting), which is
+what lets a checkpoint run it again and get the same bits. A vjp is written with operators and ops that
+take arrays and Tensors alike: on arrays it computes, on Tensors it is recorded, and so the second
+derivative needs no further code. Un-broadcasting is not a vjp's business; the sweep does it.
+
+Parameters of the forward without a default are its inputs, and so are those that some vjp is declared for;
+the others are settings. `*xs` makes any number of inputs; its vjp may name `position`, which of them it is
+asked for, and `xs_shapes`.
+"""
+
+import inspect
+import sys
+
+from .device import array_module, device_of, is_array
+from .errors import ArgumentError, DeviceError, DtypeError, IndexingError, MinigradError, ShapeError
+from .modes import local
+from .tape import ENGINE_FILES, Leaf, Node, hollow, source_line, user_position
+from .tensor import Tensor, as_operand, frozen, refuse_smuggled
+
+OUT, INPUT, SHAPE, SETTING, ALL_INPUTS, ALL_SHAPES, POSITION = range(7)
+
+registry = {}
+
+
+class Vjp:
+    """One vector-Jacobian product: a function, and what it reads besides the gradient."""
+
+    __slots__ = ("function", "reads", "position")
+
+    def __init__(self, function, reads, position=0):
+        self.function = function
+        self.reads = reads
+        self.position = position
+
+    def __call__(self, g, node, read):
+        """Call the function on gradient `g` and on what it named, which `read(source, reader)` fetches."""
+        values = [g]
+        for kind, key in self.reads:
+            if kind == OUT:
+                values.append(read(node, node))
+            elif kind == INPUT:
+                values.append(read(node.inputs[key], node) if key < len(node.inputs) else None)
+            elif kind == SHAPE:
+                values.append(node.inputs[key].shape if key < len(node.inputs) else None)
+            elif kind == SETTING:
+                values.append(node.attrs[key[0]] if key[0] in node.attrs else key[1])
+            elif kind == ALL_INPUTS:
+                values.append([read(source, node) for source in node.inputs])
+            elif kind == ALL_SHAPES:
+                values.append([source.shape for source in node.inputs])
+            else:
+                values.append(self.position)
+        return self.function(*values)
+
+
+class Needs:
+    """What one node's backward will need: its vjps, and the buffers that they read."""
+
+    __slots__ = ("vjps", "inputs", "out")
+
+    def __init__(self, vjps):
+        self.vjps = tuple(vjps)  # (input index, Vjp) for each input that gets a gradient
+        kinds = [read for _, vjp in self.vjps for read in vjp.reads]
+        self.inputs = tuple(sorted({key for kind, key in kinds if kind == INPUT}))
+        self.out = any(kind == OUT for kind, _ in kinds)
+
+
+NOTHING = Needs(())
+
+
+class Op:
+    """An operation: calling it on Tensors records it, calling it on arrays just computes."""
+
+    def __init__(self, forward):
+        self.forward = forward
+        self.name = forward.__name__.rstrip("_")
+        self.__name__ = self.name
+        self.__doc__ = forward.__doc__
+        self.__wrapped__ = forward
+        parameters = inspect.signature(forward).parameters.values()
+        self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        self.parameters = [p.name for p in parameters]
+        self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+        self.arity = sum(p.default is p.empty for p in parameters)
+        self.vjps = {}
+        self._needs = {}
+        registry[self.name] = self
+
+    def __repr__(self):
+        return f"<op {self.name}({', '.join(self.parameters)})>"
+
+    # ---- declaring ---------------------------------------------------------------------------------
+
+    def vjp(self, name):
+        """Declare the function below as the gradient with respect to the input `name`."""
+        if name not in self.parameters:
+            raise ArgumentError(f"{self.name} has no input {name!r}; it has {', '.join(self.parameters)}")
+
+        def declare(function):
+            self.arity = max(self.arity, self.parameters.index(name) + 1)
+            self.vjps[name] = function
+            self._needs.clear()
+            return function
+
+        return declare
+
+    def _what_it_reads(self, function, position):
+        """The reads of one vjp, from its signature."""
+        inputs = self.parameters[: self.arity]
+        reads = []
+        for name in list(inspect.signature(function).parameters)[1:]:
+            stem = name.removesuffix("_shapes").removesuffix("_shape")
+            if name == "out":
+                reads.append((OUT, None))
+            elif self.variadic and name == inputs[0]:
+                reads.append((ALL_INPUTS, None))
+            elif self.variadic and name == inputs[0] + "_shapes":
+                reads.append((ALL_SHAPES, None))
+            elif self.variadic and name == "position":
+                reads.append((POSITION, None))
+            elif name in inputs:
+                reads.append((INPUT, inputs.index(name)))
+            elif name != stem and stem in inputs:
+                reads.append((SHAPE, inputs.index(stem)))
+            elif name in self.parameters:
+                reads.append((SETTING, (name, self.defaults[name])))
+            else:
+                raise ArgumentError(
+                    f"{function.__name__} names {name!r}, which is neither `out`, nor an input of {self.name} "
+                    f"({', '.join(inputs)}), nor its shape, nor a setting"
+                )
+        return Vjp(function, tuple(reads), position)
+
+    def needs(self, mask, count):
+        """What backward needs when of `count` inputs those in the bits of `mask` require a gradient."""
+        found = self._needs.get((mask, count))
+        if found is None:
+            vjps = []
+            for i in range(count):
+                name = self.parameters[0 if self.variadic else i]
+                if mask >> i & 1 and name in self.vjps:
+                    vjps.append((i, self._what_it_reads(self.vjps[name], i)))
+            found = Needs(vjps)
+            if any(kind == ALL_INPUTS for _, vjp in vjps for kind, _ in vjp.reads):
+                found.inputs = tuple(range(count))
+            self._needs[mask, count] = found
+        return found
+
+    # ---- calling -----------------------------------------------------------------------------------
+
+    def __call__(self, *args, **settings):
+        if settings or len(args) != self.arity or self.variadic:
+            args, settings = self._bind(args, settings)
+        for arg in args:
+            if isinstance(arg, Tensor):
+                return apply(self, args, settings)
+        return self.forward(*args, **settings)
+
+    def _bind(self, args, settings):
+        """Sort a call's arguments into inputs and settings, as Python would."""
+        if self.variadic:
+            return args, settings
+        names = self.parameters
+        if len(args) > len(names):
+            raise ArgumentError(f"{self.name} takes {', '.join(names)}, and was called with {len(args)} arguments")
+        given = dict(zip(names, args, strict=False))
+        for name, value in settings.items():
+            if name not in names or name in given:
+                problem = "twice" if name in given else "which it does not have"
+                raise ArgumentError(f"{self.name} was given {name!r}, {problem}; it takes {', '.join(names)}")
+            given[name] = value
+        inputs = [given.pop(name, self.defaults.get(name, ...)) for name in names[: self.arity]]
+        if ... in inputs:
+            missing = names[inputs.index(...)]
+            raise ArgumentError(f"{self.name} needs {missing!r}; it takes {', '.join(names)}")
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        return inputs, given
+
+
+def op(forward) -> Op:
+    """Make an op of a forward: a pure function of arrays and settings that returns an array.
+
+    Declare its gradients with `@name.vjp("input")`; an op without any is not differentiable.
+    """
+    return Op(forward)
+
+
+def apply(op, args, settings):
+    """Run `op` on inputs of which at least one is a Tensor, and write a line on the tape if one is needed."""
+    context = local.context
+    region = context.region
+    arrays, mask, bit = [], 0, 1
+    for arg in args:
+        if isinstance(arg, Tensor):
+            node = arg._node
+            if node is not None:
+                if node.region is not region and node.region is not None and not node.region.open:
+                    come_out(arg)
+                if node.requires_grad:
+                    mask |= bit
+            arrays.append(arg._data)
+        else:
+            arrays.append(as_operand(arg))
+        bit <<= 1
+    out = run(op, arrays, settings)
+    if context.tracer is not None:
+        context.tracer.ran(op, args, arrays, out)
+    needs = op.needs(mask, len(arrays)) if mask and context.grad else NOTHING
+    if not needs.vjps and region is None and context.tape is None:
+        return Tensor(out)
+    inputs = tuple([a.node if isinstance(a, Tensor) else Leaf(x) for a, x in zip(args, arrays, strict=True)])
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename in ENGINE_FILES and frame.f_back is not None:
+        frame = frame.f_back
+    where = frame.f_code, frame.f_lasti
+    node = record(op, settings, inputs, arrays, out, out.shape, out.dtype, needs, context.layer, where)
+    return Tensor(out, node if needs.vjps or region is not None else None)
+
+
+def run(op, arrays, settings):
+    """The op's forward on arrays: a read-only array, or an error that says which op could not do what."""
+    tracer = local.context.tracer
+    try:
+        if tracer is not None and tracer.workspace:
+            out = tracer.measured(op.forward, *arrays, **settings)
+        else:
+            out = op.forward(*arrays, **settings)
+    except MinigradError:
+        raise
+    except Exception as error:
+        raise explained(op, arrays, error) from error
+    if not is_array(out):
+        out = array_module(*arrays).asarray(out)
+    return frozen(out)
+
+
+def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, where):
+    """Write one line on the tape: make its node, and retain the buffers that its vjps will read.
+
+    `inputs` are nodes and `arrays` their values. A replay passes None for a value that nobody reads.
+    Inside a checkpoint region nothing is retained: the node becomes a line of the region's body.
+    """
+    context = local.context
+    region = context.region
+    if region is not None:
+        node = Node(op, settings, inputs, shape, dtype, layer, where, bool(needs.vjps), needs, region)
+        region.add(node, arrays, out)
+        return node
+    for i, source in enumerate(inputs):
+        if source.op is None and not source.requires_grad and i not in needs.inputs:
+            inputs = inputs[:i] + (hollow(source),) + inputs[i + 1 :]
+    node = Node(op, settings, inputs, shape, dtype, layer, where, bool(needs.vjps), needs)
+    for i in needs.inputs:
+        retain(inputs[i], arrays[i], node, context.tracer)
+    if needs.out:
+        retain(node, out, node, context.tracer)
+    if context.tape is not None:
+        context.tape.nodes.append(node)
+    return node
+
+
+def retain(source, array, reader, tracer):
+    """Keep `array`, the value of `source`, on its node because `reader` will read it in backward."""
+    if source.out is None:
+        source.out = array
+    if tracer is not None:
+        tracer.held(source, reader)
+
+
+def come_out(tensor):
+    """A tensor made in a checkpoint that has ended is used outside: a constant may be, the rest may not."""
+    if tensor.requires_grad:
+        refuse_smuggled(tensor)
+    tensor._node = None
+
+
+def explained(op, arrays, error):
+    """An error of minigrad's kind for what NumPy said: op, shapes, layer, the user's line, what to do."""
+    layer = local.context.layer
+    place = source_line(user_position()) + (f" in layer {layer}" if layer else "")
+    shapes = ", ".join(f"{a.dtype}{list(a.shape)}" if is_array(a) else repr(a) for a in arrays)
+    devices = {device_of(a) for a in arrays if is_array(a)}
+    if len(devices) > 1:
+        where = " and ".join(sorted(devices))
+        return DeviceError(f"{op.name} at {place} got tensors on {where}; move them together with .to(device)")
+    text = f"{op.name} at {place} cannot work on {shapes}: {error}"
+    if isinstance(error, IndexError):
+        return IndexingError(text)
+    if isinstance(error, ValueError):
+        return ShapeError(text + ". Check the shapes; a reshape() or unsqueeze() may be missing")
+    if isinstance(error, TypeError):
+        return DtypeError(text)
+    return MinigradError(text)

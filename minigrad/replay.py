@@ -1,0 +1,265 @@
+"""Replay: a checkpoint's stretch of tape as a program, and what a backward runs of it again.
+
+A `Body` is what a checkpoint keeps instead of buffers. When the sweep comes to a checkpoint node, `Work`
+walks the body's lines backwards once and finds what this replay has to do: which lines the gradient will
+pass, which values their vjps will read, and so which ops must run. A line whose output nobody reads is not
+run (the last layer of a segment, as a rule); a line whose output is still held is not run either; dead
+ends are skipped. `execute` then goes forwards, runs those ops on arrays, writes the lines that the gradient
+will pass on the tape again, through the ordinary `op.record`, and drops each value after its last use.
+"""
+
+import hashlib
+
+import numpy
+
+from .device import to_device
+from .errors import CheckpointError
+from .modes import local
+from .op import NOTHING, record, retain, run
+from .tape import Leaf, Node, source_line
+
+
+class CheckpointOp:
+    """What stands in `node.op` of a checkpoint node. It has no forward of its own: it has a body."""
+
+    name = "checkpoint"
+
+
+CHECKPOINT = CheckpointOp()
+
+
+class Call:
+    """A checkpoint as one line of a body: `body` run on `inputs` gives `outputs` (all of them nodes)."""
+
+    __slots__ = ("body", "inputs", "outputs", "layer", "where")
+
+    def __init__(self, body, inputs, outputs, layer, where):
+        self.body, self.inputs, self.outputs = body, inputs, outputs
+        self.layer, self.where = layer, where
+
+
+class Body:
+    """A stretch of tape as a program: `lines` in order, from `boundary` to `outputs`.
+
+    lines     Nodes and Calls without buffers; they name each other and the boundary by identity
+    boundary  the outside nodes that the lines read; a checkpoint node's `inputs` are in the same order
+    outputs   the nodes whose values leave the stretch
+    cuts      for each layer of a chain, how many lines there are up to its end; empty if it is no chain
+    schedule  how a replay splits the layers again; None: it tapes all of them
+    digests   with verify=True: node -> hash of what the first run gave
+    """
+
+    def __init__(self, lines, outputs, cuts=(), schedule=None, digests=None, name=None):
+        self.lines, self.outputs, self.cuts = lines, tuple(outputs), tuple(cuts)
+        self.schedule, self.digests, self.name = schedule, digests, name
+        inside = {node for line in lines for node in results(line)}
+        self.boundary = tuple(dict.fromkeys(s for line in lines for s in values_read(line) if s not in inside))
+
+    def for_replay(self):
+        """The lines as a replay runs them: what the schedule checkpoints again has become Calls."""
+        if self.schedule is None:
+            return self
+        parts = self.schedule.split(len(self.cuts))
+        if len(parts) == 1 and parts[0][1] is None:
+            return self
+        ends = (0, *self.cuts)
+        needed, lines, last = set(self.outputs), [], len(self.cuts)
+        for length, schedule in reversed(parts):
+            first = last - length
+            part = self.lines[ends[first] : ends[last]]
+            if schedule is not None:
+                cuts = [cut - ends[first] for cut in self.cuts[first:last]]
+                outputs = [node for line in part for node in results(line) if node in needed]
+                body = Body(part, outputs, cuts, schedule, self.digests, self.name)
+                line = part[0]
+                part = [Call(body, body.boundary, body.outputs, line.layer, line.where)]
+            needed.update(source for line in part for source in line.inputs)
+            lines[:0] = part
+            last = first
+        return Body(lines, self.outputs, (), None, self.digests, self.name)
+
+    def substitute(self, new):
+        """Put `new[node]` wherever a line reads `node`."""
+        for line in self.lines:
+            if any(source in new for source in line.inputs):
+                line.inputs = tuple(new.get(source, source) for source in line.inputs)
+            if isinstance(line, Call):
+                line.body.substitute(new)
+        self.boundary = tuple(new.get(source, source) for source in self.boundary)
+
+
+def results(line):
+    return line.outputs if isinstance(line, Call) else (line,)
+
+
+def values_read(line):
+    """The nodes that a line reads; plain numbers are part of the program, not of its boundary."""
+    return [source for source in line.inputs if source.dtype is not None]
+
+
+class Work:
+    """What one replay of a body has to do, found by walking its lines backwards once.
+
+    sweep    outputs that have a gradient (their lines are taped again and swept)
+    values   outputs whose values are wanted
+    live     nodes whose values are at hand already
+
+    taped    lines that a gradient passes          runs   lines that must be executed
+    read     nodes whose values are needed         drops  line -> values that it is the last to use
+    """
+
+    def __init__(self, body, sweep=(), values=(), live=()):
+        self.taped, self.read, self.runs = set(sweep), set(values), set()
+        self.drops, self.replays, self.advances = {}, {}, {}
+        used = set(values)
+        for line in reversed(body.lines):
+            uses = self._call(line, live) if isinstance(line, Call) else self._op(line, live)
+            self.read.update(uses)
+            self.drops[line] = [source for source in dict.fromkeys(uses) if source not in used]
+            used.update(uses)
+
+    def _op(self, line, live):
+        uses = []
+        if line in self.taped:
+            self.taped.update(line.inputs[i] for i, _ in line.needs.vjps)
+            uses += [line.inputs[i] for i in line.needs.inputs]
+            if line.needs.out:
+                uses.append(line)
+        if (line in self.read or line in uses) and line not in live:
+            self.runs.add(line)
+            uses += values_read(line)
+        return uses
+
+    def _call(self, call, live):
+        """A Call in the body may be taped again (its own replay comes later), advanced now, or both."""
+        inside = dict(zip(call.outputs, call.body.outputs, strict=True))
+        outside = dict(zip(call.body.boundary, call.inputs, strict=True))
+        uses = []
+        swept = [inside[node] for node in call.outputs if node in self.taped]
+        if swept:
+            work = self.replays[call] = Work(call.body, sweep=swept)
+            self.taped.update(outside[source] for source in work.taped if source in outside)
+            uses += [outside[source] for source in call.body.boundary if source in work.read]
+        wanted = [inside[node] for node in call.outputs if node in self.read and node not in live]
+        if wanted:
+            work = self.advances[call] = Work(call.body, values=wanted)
+            self.runs.add(call)
+            uses += [outside[source] for source in call.body.boundary if source in work.read]
+        return uses
+
+
+def execute(body, work, values, fresh=None):
+    """Run the lines of `body` that `work` asks for; with `fresh`, also write the taped ones on the tape again.
+
+    values  node -> array, for what is at hand; grows as lines run, and shrinks as values have been used
+    fresh   node of the body -> node of the tape, to be filled; None to compute only
+    """
+    tracer = local.context.tracer
+    for line in body.lines:
+        is_call = isinstance(line, Call)
+        if line in work.runs and is_call:
+            advance(line, work.advances[line], values)
+        elif line in work.runs:
+            values[line] = out = run(line.op, [value_of(source, values) for source in line.inputs], line.attrs)
+            if tracer is not None:
+                tracer.replayed(values, line, out)
+            if body.digests is not None:
+                verify(line, out, body)
+        if fresh is not None and is_call and line in work.replays:
+            tape_call(line, work.replays[line], values, fresh)
+        elif fresh is not None and line in work.taped:
+            tape_op(line, values, fresh)
+        for source in work.drops[line]:
+            if values.pop(source, None) is not None and tracer is not None:
+                tracer.dropped(values, source)
+
+
+def value_of(source, values):
+    """The value of a node during a replay; a plain number carries its own."""
+    return source.out if source.dtype is None else values[source]
+
+
+def advance(call, work, values):
+    """Run a nested body for its outputs alone: nothing in it is taped."""
+    tracer = local.context.tracer
+    inside = {s: values[actual] for s, actual in zip(call.body.boundary, call.inputs, strict=True) if s in work.read}
+    execute(call.body, work, inside)
+    for node, output in zip(call.outputs, call.body.outputs, strict=True):
+        if output in inside:
+            values[node] = inside.pop(output)
+            if tracer is not None:
+                tracer.handed_on(inside, output, values, node)
+
+
+def tape_op(line, values, fresh):
+    """Write one op of a body on the tape again."""
+    inputs = tuple([fresh_input(source, values, fresh) for source in line.inputs])
+    arrays = [source.out if source.dtype is None else values.get(source) for source in line.inputs]
+    node = record(
+        line.op, line.attrs, inputs, arrays, values.get(line), line.shape, line.dtype, line.needs, line.layer, line.where
+    )
+    fresh[line] = with_watchers(node, line)
+
+
+def tape_call(call, work, values, fresh):
+    """Write a nested checkpoint on the tape again: fresh nodes on the same body."""
+    inputs = tuple([fresh_input(source, values, fresh) for source in call.inputs])
+    arrays = [values.get(source) for source in call.inputs]
+    nodes = checkpoint_nodes(call.body, inputs, arrays, work, call.outputs, call.layer, call.where)
+    for output, node in zip(call.outputs, nodes, strict=True):
+        fresh[output] = with_watchers(node, output)
+
+
+def fresh_input(source, values, fresh):
+    """The tape's node for what a body's line reads; a value through which no gradient flows is a constant."""
+    if source.dtype is None:
+        return source
+    if source not in fresh:
+        leaf = fresh[source] = Leaf(values.get(source))
+        leaf.shape, leaf.dtype = source.shape, source.dtype
+    return fresh[source]
+
+
+def with_watchers(node, line):
+    """`node` with the hooks, the name and the holder of a gradient that were put on the body's line."""
+    node.hooks, node.holder, node.name = line.hooks, line.holder, line.name
+    return node
+
+
+def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where):
+    """A node for each output of a checkpoint. Retains what of its boundary `work`, its replay, will read."""
+    context = local.context
+    region = context.region
+    nodes = []
+    for index, output in enumerate(outputs):
+        node = Node(
+            CHECKPOINT, {"index": index}, inputs, output.shape, output.dtype, layer, where,
+            output.requires_grad, NOTHING, region,
+        )  # fmt: skip
+        node.body, node.name = body, body.name
+        nodes.append(node)
+    if region is not None:
+        region.add(Call(body, inputs, tuple(nodes), layer, where), arrays)
+        return nodes
+    for source, array, actual in zip(body.boundary, arrays, inputs, strict=True):
+        if source in work.read:
+            for node in nodes:
+                retain(actual, array, node, context.tracer)
+    if context.tape is not None:
+        context.tape.nodes.extend(nodes)
+    return nodes
+
+
+def verify(line, out, body):
+    """Raise CheckpointError if a replayed op gave other bits than the first run did."""
+    if line in body.digests and digest(out) != body.digests[line]:
+        raise CheckpointError(
+            f"the replay of {line.op.name} at {source_line(line.where)} gave another value than its first run "
+            f"({line.dtype}{list(line.shape)}), and it is the first op of the checkpoint that does. Either the op "
+            "is not a pure function of its inputs and settings, or something wrote into a buffer behind the tape"
+        )
+
+
+def digest(array) -> bytes:
+    data = to_device(array, "cpu")
+    return hashlib.blake2b(numpy.ascontiguousarray(data), digest_size=16).digest()

@@ -1,0 +1,462 @@
+"""The reverse sweep.
+
+A heap of nodes, youngest first, and the gradient that waits at each. Take the youngest: everything that
+reads it is younger, so its gradient is complete. Ask its vjps, add what they give to the gradients of its
+inputs, let go of its buffer, go on. That is all of backward: no recursion, and each node once.
+
+A checkpoint node has no vjps; it is replayed (replay.py). The fresh nodes take over its gradient, and
+being the youngest of all they come next.
+
+`steps()` is a generator of that walk, one `Step` for each node, and it is the only backward there is:
+`backward()` runs it to its end, `grad()` runs it towards chosen inputs, a debugger runs it by hand.
+Leaves get their `.grad` at the very end, all together, so a walk that is abandoned, or dies in a hook, has
+given nobody half a gradient.
+"""
+
+import heapq
+from collections import deque
+from dataclasses import dataclass
+
+from .checkpoint import buffers_of_plain_taping, is_parameter, warn
+from .device import array_module
+from .errors import (
+    ArgumentError,
+    GraphFreedError,
+    MinigradError,
+    NoGradientError,
+    OverwrittenError,
+    ShapeError,
+)
+from .modes import local
+from .replay import Call, Work, execute, results
+from .tape import Node, next_number, number_of, reachable
+from .tensor import Tensor, as_operand, refuse_smuggled
+
+
+@dataclass(slots=True)
+class Step:
+    """One step of backward.
+
+    kind   "op": a node's vjps have run · "replay": a checkpoint has been replayed · "leaf": a leaf has
+           received its gradient
+    node   the node in hand
+    grad   the gradient that arrived at it (for a leaf: what this backward adds)
+    grads  what its vjps gave, one for each input that gets a gradient, before un-broadcasting
+    freed  bytes that the tape has let go of here
+    """
+
+    kind: str
+    node: Node
+    grad: object
+    grads: tuple = ()
+    freed: int = 0
+
+    def __repr__(self):
+        return f"Step({self.kind}, {self.node}, freed {self.freed} B)"
+
+
+def steps(loss, gradient=None, retain_graph=False, create_graph=False):
+    """Walk backward one Step at a time; at the end of the walk leaves have their `.grad`.
+
+    loss, gradient  where to start, and what flows in there; a scalar needs no gradient (it is 1)
+    retain_graph    keep the buffers, so that another walk can follow
+    create_graph    record the walk itself, so that gradients can be differentiated again
+
+    Raises NoGradientError, ShapeError or GraphFreedError before the first step is made.
+
+    >>> import minigrad as mg
+    >>> x = mg.tensor(2.0, requires_grad=True)
+    >>> [step.kind for step in steps(x * x * x)]
+    ['op', 'op', 'leaf']
+    """
+    seed = starting_gradient(loss, gradient, create_graph)
+    return Sweep([(loss, seed)], retain_graph or create_graph, create_graph).walk()
+
+
+def backward(loss, gradient=None, retain_graph=False, create_graph=False):
+    """Run `steps` to its end."""
+    run_to_end(steps(loss, gradient, retain_graph, create_graph))
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False):
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; nothing is left in any `.grad`.
+
+    outputs, inputs  a tensor or a sequence of them; inputs may be leaves or not
+    grad_outputs     a gradient for each output; None where the output is a scalar
+    retain_graph     keep the buffers; by default as create_graph
+    create_graph     the gradients can be differentiated again
+    allow_unused     give None for an input that no output depends on, instead of NoGradientError
+
+    >>> import minigrad as mg
+    >>> x = mg.tensor(3.0, requires_grad=True)
+    >>> (dy,) = grad(x * x, x, create_graph=True)
+    >>> grad(dy, [x])
+    (Tensor(2., float32),)
+    """
+    outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    given = grad_outputs if isinstance(grad_outputs, (list, tuple)) else [grad_outputs] * len(outputs)
+    if grad_outputs is not None and not isinstance(grad_outputs, (list, tuple)) and len(outputs) > 1:
+        raise ArgumentError(f"grad needs a gradient for each of the {len(outputs)} outputs, and got one")
+    if len(given) != len(outputs):
+        raise ArgumentError(f"grad needs a gradient for each of the {len(outputs)} outputs, and got {len(given)}")
+    for index, tensor in enumerate(inputs):
+        if not isinstance(tensor, Tensor) or not tensor.requires_grad:
+            raise NoGradientError(f"input {index} of grad, {tensor!r}, does not require grad; see requires_grad_()")
+    seeds = [(out, starting_gradient(out, g, create_graph)) for out, g in zip(outputs, given, strict=True)]
+    retain_graph = create_graph if retain_graph is None else retain_graph
+    sweep = Sweep(seeds, retain_graph, create_graph, targets=[tensor._node for tensor in inputs])
+    run_to_end(sweep.walk())
+    found = [sweep.collected.get(tensor._node) for tensor in inputs]
+    if None in found and not allow_unused:
+        index = found.index(None)
+        raise NoGradientError(
+            f"no output depends on input {index} of grad, {inputs[index]!r}; allow_unused=True gives None for it"
+        )
+    return tuple([None if g is None else as_result(g, create_graph) for g in found])
+
+
+def run_to_end(walk):
+    """Run a generator without keeping any of its steps alive."""
+    deque(walk, maxlen=0)
+
+
+class Sweep:
+    """The state of one walk: a heap of nodes and the gradients that wait at them.
+
+    With `targets` it collects their gradients, follows only nodes that lead to one, and leaves nothing in
+    any `.grad`. With `create_graph` gradients are Tensors and every vjp is recorded; otherwise arrays.
+    """
+
+    def __init__(self, seeds, retain_graph, create_graph, targets=None):
+        self.retain_graph, self.create_graph = retain_graph, create_graph
+        self.read = read_tensor if create_graph else read_array
+        self.heap, self.grads = [], {}
+        self.leaves, self.deposits = {}, []
+        self.targets = frozenset(targets or ())
+        self.collected = {}
+        self.wanted = None if targets is None else leading_to(self.targets, [t._node for t, _ in seeds])
+        self.start = next_number()
+        self.buffers_freed, self.replays = 0, 0
+        tracer = local.context.tracer
+        for tensor, gradient in seeds:
+            if tracer is not None:
+                tracer.gradient(tensor._node, gradient)
+            self.give(tensor._node, gradient)
+
+    def walk(self):
+        """Yield a Step for each node, youngest first, then one for each leaf that receives a gradient."""
+        while self.heap:
+            node = heapq.heappop(self.heap)[1]
+            if node in self.grads:
+                yield self.step(node)
+        yield from self.finish()
+
+    def give(self, node, gradient):
+        """Add to the gradient that waits at `node`."""
+        if self.wanted is not None and node not in self.wanted:
+            return
+        waiting = self.leaves if node.op is None else self.grads
+        earlier = waiting.get(node)
+        if earlier is not None:
+            gradient = earlier + gradient
+        elif node.op is not None:
+            heapq.heappush(self.heap, (-node.number, node))
+        waiting[node] = gradient
+
+    def step(self, node):
+        """Take one node: run its vjps, or replay it, and hand the gradients on."""
+        if node.freed:
+            raise freed_error(node)
+        context = local.context
+        before = context.phase, context.region, context.grad
+        context.phase, context.grad = "backward", self.create_graph
+        if not self.create_graph:
+            context.region = None  # a mg.grad inside a checkpoint: its arithmetic is no part of the body
+        try:
+            gradient = self.grads.pop(node)
+            if node.hooks:
+                gradient = call_hooks(node, gradient, self.create_graph)
+            self.watch(node, gradient)
+            if node.body is not None:
+                return self.replay(node, gradient)
+            return self.differentiate(node, gradient)
+        finally:
+            context.phase, context.region, context.grad = before
+
+    def differentiate(self, node, gradient):
+        """Run the vjps of an op and give each input its part, brought to that input's shape and dtype."""
+        results = []
+        tracer = local.context.tracer
+        if tracer is not None:
+            tracer.sweeps(node)
+        for index, vjp in node.needs.vjps:
+            source = node.inputs[index]
+            if self.wanted is not None and source not in self.wanted:
+                continue
+            try:
+                if tracer is not None and tracer.workspace:
+                    result = tracer.measured(vjp, gradient, node, self.read)
+                else:
+                    result = vjp(gradient, node, self.read)
+            except MinigradError:
+                raise
+            except Exception as error:
+                raise vjp_error(node, vjp, gradient, error) from error
+            if result is None:
+                continue
+            if not result.shape and not self.create_graph:
+                result = array_module(result).asarray(result)
+            results.append(result)
+            if result is gradient:
+                result = passed_on(gradient)
+            if result.shape != source.shape or result.dtype != source.dtype:
+                result = fit(result, source, node, vjp)
+            if tracer is not None:
+                tracer.gradient(source, result)
+            self.give(source, result)
+        return Step("op", node, gradient, tuple(results), self.release(node))
+
+    def release(self, node):
+        """Let go of what a swept node holds, unless another walk is to follow."""
+        keep = self.create_graph or (self.retain_graph and node.number < self.start)
+        if keep or node.region is not None:
+            return 0
+        if node.out is not None:
+            self.buffers_freed += 1
+        tracer = local.context.tracer
+        if tracer is not None:
+            tracer.let_go(node)
+        return node.let_go()
+
+    def watch(self, node, gradient):
+        """Collect what `grad` asked for, and what `retain_grad` asked for."""
+        if node in self.targets:
+            self.collected[node] = gradient
+        elif node.holder is not None and self.wanted is None:
+            self.deposits.append((node, gradient))
+
+    def replay(self, node, gradient):
+        """Replay a checkpoint and let its fresh nodes take over the gradients of all its outputs."""
+        gradients = {node: gradient}
+        for sibling in [other for other in self.grads if other.body is node.body]:
+            gradients[sibling] = self.grads.pop(sibling)
+            if sibling.hooks:
+                gradients[sibling] = call_hooks(sibling, gradients[sibling], self.create_graph)
+            self.watch(sibling, gradients[sibling])
+        body = node.body.for_replay()
+        output = {sibling: body.outputs[sibling.attrs["index"]] for sibling in gradients}
+        live = {line: sibling.out for sibling, line in output.items() if sibling.out is not None}
+        recording = local.context.region is not None  # inside an open checkpoint every value is needed
+        everything = [result for line in body.lines for result in results(line)] if recording else ()
+        work = Work(body, sweep=output.values(), values=everything, live=live)
+        values = {line: array for line, array in live.items() if line in work.read}
+        for source, actual in zip(body.boundary, node.inputs, strict=True):
+            if source in work.read:
+                values[source] = read_array(actual, node)
+        fresh = dict(zip(body.boundary, node.inputs, strict=True))
+        if self.replays == 0 and not self.grads and self.wanted is None:
+            self.warn_if_whole(node, body)
+        self.replays += 1
+        live.clear()
+        freed = sum(self.release(sibling) for sibling in gradients)
+        self.run_again(body, work, values, fresh)
+        for sibling, waiting in gradients.items():
+            self.give(fresh[output[sibling]], waiting)
+        return Step("replay", node, gradient, (), freed)
+
+    def run_again(self, body, work, values, fresh):
+        """Execute a replay in its own phase, and follow the fresh nodes that lead to a target."""
+        context = local.context
+        context.phase, context.grad = "replay", True
+        try:
+            execute(body, work, values, fresh)
+        finally:
+            if context.tracer is not None:
+                context.tracer.replay_ended()
+        if self.wanted is not None:
+            for node in sorted(fresh.values(), key=number_of):
+                if any(source in self.wanted for source in node.inputs):
+                    self.wanted.add(node)
+
+    def warn_if_whole(self, node, body):
+        """The first replay of this walk may turn out to be of all there is: then it saved nothing."""
+        inside = len(buffers_of_plain_taping(body))
+        plain = inside + self.buffers_freed
+        leaves_only = all(source.op is None for source in node.inputs)
+        if leaves_only and inside > 1 and self.buffers_freed * 10 <= plain and not has_calls(body):
+            boundary = sum(1 for source in node.inputs if not is_parameter(source))
+            warn(
+                node.where,
+                f"the checkpoint at {node.line} stands for the whole network, or nearly: its replay holds "
+                f"{inside + boundary} buffers at once, and the tape without it would have held {plain}. Split it, "
+                "for example with mg.checkpoint_sequential(layers, mg.schedules.sqrt(), x)",
+            )
+
+    def finish(self):
+        """Deposit the gradients of leaves, all together, and yield a Step for each."""
+        for leaf, gradient in self.leaves.items():
+            if leaf.hooks:
+                self.leaves[leaf] = gradient = call_hooks(leaf, gradient, self.create_graph)
+            self.watch(leaf, gradient)
+        totals = []
+        for node, gradient in self.deposits:
+            tensor = node.holder()
+            if tensor is not None:
+                total = as_result(gradient, self.create_graph)
+                if tensor._grad is not None:
+                    total = add_gradients(tensor._grad, total, self.create_graph)
+                totals.append((tensor, total))
+        tracer = local.context.tracer
+        for tensor, total in totals:
+            tensor._grad = total
+            if tracer is not None:
+                tracer.gradient(tensor._node, total)
+        for node, gradient in self.deposits:
+            if node.op is None:
+                yield Step("leaf", node, gradient)
+
+
+# ---- What the walk reads and hands on ----------------------------------------------------------------
+
+
+def read_array(source, reader):
+    """The buffer of `source` for a vjp or a replay of `reader`, or an error that says why it is not there."""
+    if source.number > reader.number:
+        what = f"{source.role} {source.name}" if source.name else f"a {source.role} of shape {source.shape}"
+        raise OverwrittenError(
+            f"{what} was overwritten after the {reader.op.name} at {reader.line} read it, and backward needs the "
+            "value from before; call backward before the update, or run the forward again after it"
+        )
+    out = source.out
+    if out is None:
+        if source.region is not None and source.region.open:
+            return source.region.value(source)
+        raise freed_error(source)
+    return out
+
+
+def read_tensor(source, reader):
+    """The same as a Tensor on its node, so that what a vjp computes with it is recorded."""
+    array = read_array(source, reader)
+    return array if source.dtype is None else Tensor(array, source)
+
+
+def starting_gradient(out, gradient, create_graph):
+    """What flows into `out`: a checked gradient, of its shape and dtype, an array or (recorded) a Tensor."""
+    if not isinstance(out, Tensor):
+        raise ArgumentError(f"backward starts at a Tensor, not at {type(out).__name__}")
+    if not out.requires_grad:
+        raise NoGradientError(
+            f"backward was asked of {out!r}, which does not require grad: nothing that it was computed from does, "
+            "or it was computed inside no_grad(). Set requires_grad=True on a leaf before computing"
+        )
+    node = out._node
+    if node.region is not None and not node.region.open:
+        refuse_smuggled(out)
+    if node.freed:
+        raise freed_error(node)
+    if gradient is None:
+        if out.size != 1:
+            raise ShapeError(
+                f"only a scalar has an implicit gradient, and this output has shape {out.shape}; give backward a "
+                "gradient of that shape, or take .sum() first"
+            )
+        array = array_module(out._data).ones_like(out._data)
+        return Tensor(array) if create_graph else array
+    if create_graph and isinstance(gradient, Tensor):
+        array = gradient
+    else:
+        array = as_operand(gradient)
+        array = array_module(out._data).asarray(array, dtype=out.dtype)
+    if array.shape != out.shape:
+        raise ShapeError(f"the gradient given to backward has shape {array.shape}, and the output {out.shape}")
+    return (array if isinstance(array, Tensor) else Tensor(array)) if create_graph else passed_on(array)
+
+
+def call_hooks(node, gradient, create_graph):
+    """Show the gradient to the node's hooks; each may replace it."""
+    for hook in list(node.hooks):
+        shown = gradient if create_graph else Tensor(passed_on(gradient))
+        answer = hook(shown)
+        if answer is not None:
+            array = as_operand(answer)
+            if getattr(array, "shape", ()) != node.shape:
+                raise ShapeError(f"a hook on {node} gave a gradient of shape {getattr(array, 'shape', ())}")
+            if create_graph:
+                gradient = answer if isinstance(answer, Tensor) else Tensor(array_module(array).asarray(array))
+            else:
+                gradient = passed_on(array_module(array).asarray(array, dtype=node.dtype))
+    return gradient
+
+
+def passed_on(gradient):
+    """A gradient that goes on unchanged: a view, by which `own` will know that the memory is shared."""
+    return gradient if isinstance(gradient, Tensor) else gradient.view()
+
+
+def own(array):
+    """An array that nobody else can see: itself if it is fresh, a copy if it is a view or the tape's own."""
+    if array.base is not None or not getattr(array.flags, "writeable", True):
+        return array.copy()
+    return array
+
+
+def as_result(gradient, create_graph):
+    """A finished gradient as the Tensor that the user gets."""
+    return gradient if create_graph else Tensor(own(gradient))
+
+
+def add_gradients(earlier, more, create_graph):
+    """What `.grad` holds after another backward."""
+    if create_graph or earlier.requires_grad:
+        return earlier + more
+    return Tensor(earlier._data + more._data)
+
+
+def fit(result, source, node, vjp):
+    """A vjp's result in the shape and dtype of the input: broadcast axes summed, precision restored."""
+    shape, target = result.shape, source.shape
+    if shape != target:
+        lead = len(shape) - len(target)
+        axes = tuple(range(lead)) + tuple(
+            i for i, length in enumerate(target, lead) if length == 1 and i >= lead >= 0 and shape[i] != 1
+        )
+        kept = tuple(1 if i in axes else length for i, length in enumerate(shape))[max(lead, 0) :]
+        if lead < 0 or kept != target:
+            raise ShapeError(
+                f"{vjp.function.__name__} of {node.op.name} at {node.line} gave a gradient of shape {shape} for an "
+                f"input of shape {target}; a vjp must give its input's shape, or one that broadcasting made of it"
+            )
+        result = result.sum(axis=axes)
+        if result.shape != target:
+            result = result.reshape(target)
+    return result if result.dtype == source.dtype else result.astype(source.dtype)
+
+
+def leading_to(targets, roots):
+    """The nodes on a way from `roots` down to a target."""
+    wanted = set()
+    for node in reachable(roots):
+        if node in targets or any(source in wanted for source in node.inputs):
+            wanted.add(node)
+    return wanted
+
+
+def has_calls(body):
+    return any(isinstance(line, Call) for line in body.lines)
+
+
+def freed_error(node):
+    what = f"{node.op.name} at {node.line}" if node.op is not None else repr(node)
+    return GraphFreedError(
+        f"backward needs what the tape kept for {what} ({node.dtype}{list(node.shape)}), and an earlier backward has "
+        "freed it. Call that one with retain_graph=True, or compute the loss again"
+    )
+
+
+def vjp_error(node, vjp, gradient, error):
+    return MinigradError(
+        f"{vjp.function.__name__}, the gradient of {node.op.name} at {node.line}, failed on a gradient of shape "
+        f"{gradient.shape}: {type(error).__name__}: {error}"
+    )

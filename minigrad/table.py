@@ -1,0 +1,40 @@
+"""Plain text tables that fit a terminal of 100 columns, for tapes, tracers and plans."""
+
+WIDTH = 100
+
+
+def table(headers, rows, right=(), note="", width=WIDTH) -> str:
+    """Rows of text under headers, columns aligned, cut to `width` characters with a visible "…".
+
+    `right` lists the columns aligned to the right. A column too wide for the line gives way first.
+    """
+    rows = [[str(cell) for cell in row] for row in rows]
+    columns = list(zip(headers, *rows, strict=True)) if rows else [(header,) for header in headers]
+    sizes = [max(map(len, column)) for column in columns]
+    while sum(sizes) + 2 * (len(sizes) - 1) > width and max(sizes) > 6:
+        sizes[sizes.index(max(sizes))] -= 1
+    lines = [_line(headers, sizes, right), "  ".join("-" * size for size in sizes)]
+    lines += [_line(row, sizes, right) for row in rows]
+    if note:
+        lines += ["", note]
+    return "\n".join(lines)
+
+
+def _line(cells, sizes, right):
+    parts = []
+    for i, (cell, size) in enumerate(zip(cells, sizes, strict=True)):
+        text = cell if len(cell) <= size else cell[: size - 1] + "…"
+        parts.append(text.rjust(size) if i in right else text.ljust(size))
+    return "  ".join(parts).rstrip()
+
+
+def bytes_text(count) -> str:
+    """A number of bytes for people: 512 B, 1.5 kB, 12.3 MB (powers of 1000).
+
+    >>> bytes_text(12_345_678)
+    '12.3 MB'
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{int(count)} B"

@@ -1,0 +1,339 @@
+"""The tracer: a ledger of the buffers that are really alive.
+
+It watches arrays, not promises: for each buffer it holds a weak reference to the array that owns the memory
+(a view leads there by `.base`), so views and shared buffers count once, and the end of a buffer is its real
+end. On NumPy its figures agree with tracemalloc's.
+
+Beside that it knows who *holds* a buffer: a node of the tape (its own `out`, or a constant that it will
+read), or a replay in progress. A buffer that is held is a live *activation*, whatever its role, parameters
+and gradients aside; one that only your own variable keeps alive is not.
+
+An engine without a tracer asks `context.tracer is None` and goes on.
+"""
+
+import tracemalloc
+import weakref
+from dataclasses import dataclass
+
+from .device import is_array, memory_owner
+from .modes import local
+from .table import bytes_text, table
+from .tensor import Tensor
+
+ROLES = ("parameter", "input", "value", "activation", "boundary", "replayed", "gradient", "workspace")
+
+
+@dataclass(slots=True)
+class Event:
+    """One change of the ledger.
+
+    step      how many ops, vjps and replayed ops had run before
+    phase     "forward", "replay" or "backward"
+    kind      "new" or "gone": a buffer begins or ends · "hold" or "drop": the tape or a replay takes or leaves
+              it · "op", "replayed", "vjp": something runs
+    number    the node's number on the tape, 0 for none; op and layer are the node's
+    role      the buffer's role, and nbytes its size
+    live_bytes, live_activations   of the ledger after the event
+    """
+
+    step: int
+    phase: str
+    kind: str
+    number: int
+    op: str
+    layer: str
+    role: str
+    nbytes: int
+    live_bytes: int
+    live_activations: int
+
+
+class Buffer:
+    """One line of the ledger: a piece of memory, its role, and who holds it."""
+
+    __slots__ = ("nbytes", "role", "unheld_role", "holders", "reference", "number", "op", "layer")
+
+    def __init__(self, nbytes, role, op, layer):
+        self.nbytes, self.role, self.unheld_role = nbytes, role, role
+        self.op, self.layer, self.number = op, layer, 0
+        self.holders = set()
+
+    @property
+    def is_activation(self):
+        return bool(self.holders) and self.role not in ("parameter", "gradient")
+
+
+class EndOf(weakref.ref):
+    """A weak reference that tells the tracer when its array, or its node, has come to an end."""
+
+    __slots__ = ("key", "tell")
+
+    def __new__(cls, thing, key, tell):
+        return super().__new__(cls, thing, announce)
+
+    def __init__(self, thing, key, tell):
+        super().__init__(thing, announce)
+        self.key, self.tell = key, tell
+
+
+def announce(reference):
+    tell = reference.tell()
+    if tell is not None:
+        tell(reference.key)
+
+
+class Tracer:
+    """Counts buffers and bytes while its block runs, in this thread.
+
+        with mg.Tracer() as tracer:
+            loss = model(x)
+            loss.backward()
+        print(tracer.report())
+
+    live_activations, peak_activations   buffers held by the tape or a replay, parameters and gradients aside
+    replayed_ops                         ops that replays have run
+    live_buffers, peak_buffers           all buffers that are alive, as a count
+    live_bytes, peak_bytes               the same in bytes
+    live(role), peak(role)               bytes of one role
+    events                               everything that happened, in order (Event)
+
+    Roles: parameter · input (data and constants) · value (an op's result that only your own variable keeps) ·
+    activation (kept by the tape) · boundary (kept for a checkpoint, or made by one) · replayed · gradient ·
+    workspace (what an op needs only while it runs, if it is measured).
+
+    Buffers made before the tracer count from the moment an op reads them. Tracers nest; the outer one sees
+    everything that the inner one sees.
+
+    ignore     tensors whose buffers shall not be counted at all, such as the labels of a loss
+    workspace  measure, with tracemalloc, what each op and each vjp allocates besides its result. Slow.
+    """
+
+    def __init__(self, ignore=(), workspace=False):
+        self.live_activations = self.peak_activations = self.replayed_ops = 0
+        self.live_buffers = self.peak_buffers = self.live_bytes = self.peak_bytes = 0
+        self.events, self.step, self.workspace = [], 0, workspace
+        self._live, self._peak = dict.fromkeys(ROLES, 0), dict.fromkeys(ROLES, 0)
+        self._at_peak = dict(self._live)
+        self._buffers, self._held, self._replay_holders = {}, {}, set()
+        self._ignored = {id(memory_owner(tensor.data)): tensor for tensor in ignore}
+        self._outer = []
+
+    def __enter__(self):
+        context = local.context
+        self._outer.append(context.tracer)
+        context.tracer = self if context.tracer is None else Together(self, context.tracer)
+        if self.workspace and not tracemalloc.is_tracing():
+            tracemalloc.start()
+            self._started = True
+        return self
+
+    def __exit__(self, *error):
+        local.context.tracer = self._outer.pop()
+        if self.__dict__.pop("_started", False):
+            tracemalloc.stop()
+
+    def live(self, role: str) -> int:
+        """Bytes of one role that are alive now."""
+        return self._live[role]
+
+    def peak(self, role: str) -> int:
+        """The most bytes of one role that were alive at any moment."""
+        return self._peak[role]
+
+    def report(self) -> str:
+        """A table of bytes by role: now, at the moment of the highest total, and each role's own highest."""
+        rows = [
+            (role, *(f"{figures[role]:,}" for figures in (self._live, self._at_peak, self._peak)))
+            for role in ROLES
+            if self._peak[role]
+        ]
+        rows.append(("all", f"{self.live_bytes:,}", f"{self.peak_bytes:,}", f"{self.peak_bytes:,}"))
+        note = (
+            f"activations: {self.live_activations} live now, {self.peak_activations} at the peak; "
+            f"ops replayed: {self.replayed_ops}; buffers at the peak: {self.peak_buffers} "
+            f"({bytes_text(self.peak_bytes)})\n"
+            "Columns are bytes: alive now, alive when the total was highest, and the role's own highest."
+        )
+        return table(("role", "now", "at the peak", "own peak"), rows, right=(1, 2, 3), note=note)
+
+    def plot(self, path):
+        """Draw the memory curve of this run, stacked by role, to a PNG, SVG or PDF file."""
+        from .view.curves import plot_run
+
+        return plot_run(self, path)
+
+    # ---- what the engine tells ---------------------------------------------------------------------
+
+    def ran(self, op, args, arrays, out):
+        """An op has run."""
+        self.step += 1
+        for arg, array in zip(args, arrays, strict=True):
+            if isinstance(arg, Tensor):
+                node = arg._node
+                self._see(array, "value" if node is not None and node.op is not None else role_of(node))
+        self._note("op", 0, op.name, local.context.layer, "value", 0)
+        self._see(out, "value", op.name)
+
+    def replayed(self, values, line, out):
+        """A replay has run a line of a body, and keeps the value in `values` until its last use."""
+        self.step += 1
+        self.replayed_ops += 1
+        self._note("replayed", line.number, line.op.name, line.layer, "replayed", 0)
+        buffer = self._see(out, "replayed", line.op.name, line.layer)
+        holder = (id(values), id(line))
+        self._replay_holders.add(holder)
+        self._hold(buffer, out, holder)
+
+    def dropped(self, values, line):
+        """A replay needs a value no longer."""
+        self._release((id(values), id(line)))
+
+    def handed_on(self, old_values, old, new_values, new):
+        """A value that was computed inside a nested body now belongs to the replay around it."""
+        holder, new_holder = (id(old_values), id(old)), (id(new_values), id(new))
+        for key in self._held.pop(holder, ()):
+            self._buffers[key].holders.discard(holder)
+            self._buffers[key].holders.add(new_holder)
+            self._held.setdefault(new_holder, set()).add(key)
+        self._replay_holders.add(new_holder)
+
+    def replay_ended(self):
+        for holder in list(self._replay_holders):
+            self._release(holder)
+        self._replay_holders.clear()
+
+    def held(self, source, reader):
+        """The tape keeps the buffer of `source` because `reader` will read it."""
+        array, holder = source.out, source
+        if source.op is None:
+            if source.dtype is None:
+                return
+            buffer = self._see(array, source.role)
+            holder = reader
+        else:
+            buffer = self._see(array, "replayed" if local.context.phase == "replay" else "value", source.op.name)
+        if buffer is None or buffer.role == "parameter":
+            return
+        buffer.number, buffer.layer = source.number, source.layer
+        if reader.body is not None or source.body is not None:
+            self._set_role(buffer, "boundary")
+        elif buffer.role == "value":
+            self._set_role(buffer, "activation")
+        if id(holder) not in self._held:
+            self._held[id(holder)] = {EndOf(holder, id(holder), weakref.WeakMethod(self._release))}
+        self._hold(buffer, array, id(holder))
+
+    def let_go(self, node):
+        """The sweep has passed a node; the tape drops what it held."""
+        self._release(id(node))
+
+    def sweeps(self, node):
+        """The vjps of a node run."""
+        self.step += 1
+        self._note("vjp", node.number, node.op.name, node.layer, "gradient", 0)
+
+    def gradient(self, node, array):
+        """A gradient has arrived at `node`."""
+        array = array._data if isinstance(array, Tensor) else array
+        self._see(array, "gradient", "" if node.op is None else node.op.name, node.layer)
+
+    def measured(self, function, *args, **kwargs):
+        """Call `function`, and book what it allocates beyond its result as workspace."""
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        result = function(*args, **kwargs)
+        transient = tracemalloc.get_traced_memory()[1] - before
+        known = id(memory_owner(result)) in self._buffers if is_array(result) else True
+        space = max(0, transient - (0 if known else memory_owner(result).nbytes))
+        self._live["workspace"] = space
+        self._peak["workspace"] = max(self._peak["workspace"], space)
+        if self.live_bytes + transient > self.peak_bytes:
+            self.peak_bytes = self.live_bytes + transient
+            self._at_peak = dict(self._live)
+        self._live["workspace"] = 0
+        return result
+
+    # ---- the ledger --------------------------------------------------------------------------------
+
+    def _see(self, array, role, op="", layer=None):
+        """The ledger's line for the memory behind `array`; a new one if it is not known yet."""
+        owner = memory_owner(array)
+        key = id(owner)
+        if key in self._ignored or key in self._buffers:
+            return self._buffers.get(key)
+        buffer = self._buffers[key] = Buffer(owner.nbytes, role, op, local.context.layer if layer is None else layer)
+        buffer.reference = EndOf(owner, key, weakref.WeakMethod(self._gone))
+        self.live_buffers += 1
+        self.live_bytes += buffer.nbytes
+        self._live[role] += buffer.nbytes
+        self.peak_buffers = max(self.peak_buffers, self.live_buffers)
+        self._peak[role] = max(self._peak[role], self._live[role])
+        if self.live_bytes > self.peak_bytes:
+            self.peak_bytes = self.live_bytes
+            self._at_peak = dict(self._live)
+        self._note_buffer("new", buffer, buffer.nbytes)
+        return buffer
+
+    def _gone(self, key):
+        buffer = self._buffers.pop(key)
+        if buffer.is_activation:
+            self.live_activations -= 1
+        self.live_buffers -= 1
+        self.live_bytes -= buffer.nbytes
+        self._live[buffer.role] -= buffer.nbytes
+        self._note_buffer("gone", buffer, -buffer.nbytes)
+
+    def _hold(self, buffer, array, holder):
+        if buffer is None or holder in buffer.holders:
+            return
+        was = buffer.is_activation
+        buffer.holders.add(holder)
+        self._held.setdefault(holder, set()).add(id(memory_owner(array)))
+        if buffer.is_activation and not was:
+            self.live_activations += 1
+            self.peak_activations = max(self.peak_activations, self.live_activations)
+            self._note_buffer("hold", buffer, 0)
+
+    def _release(self, holder):
+        for key in self._held.pop(holder, ()):
+            buffer = self._buffers.get(key) if isinstance(key, int) else None
+            if buffer is None or holder not in buffer.holders:
+                continue
+            was = buffer.is_activation
+            buffer.holders.discard(holder)
+            if was and not buffer.is_activation:
+                self.live_activations -= 1
+                self._note_buffer("drop", buffer, 0)
+                self._set_role(buffer, buffer.unheld_role)
+
+    def _set_role(self, buffer, role):
+        self._live[buffer.role] -= buffer.nbytes
+        self._live[role] += buffer.nbytes
+        self._peak[role] = max(self._peak[role], self._live[role])
+        buffer.role = role
+
+    def _note_buffer(self, kind, buffer, nbytes):
+        self._note(kind, buffer.number, buffer.op, buffer.layer, buffer.role, nbytes)
+
+    def _note(self, kind, number, op, layer, role, nbytes):
+        counts = self.live_bytes, self.live_activations
+        self.events.append(Event(self.step, local.context.phase, kind, number, op, layer, role, nbytes, *counts))
+
+
+class Together:
+    """Tells several tracers, for `with` blocks inside one another."""
+
+    def __init__(self, *tracers):
+        self.tracers = tracers
+        self.workspace = False
+
+    def __getattr__(self, name):
+        def tell(*args):
+            for tracer in self.tracers:
+                getattr(tracer, name)(*args)
+
+        return tell
+
+
+def role_of(node):
+    return "input" if node is None else node.role
