@@ -25,13 +25,15 @@ asked for, and `xs_shapes`.
 import inspect
 import sys
 
+import numpy
+
 from .device import array_module, device_of, is_array
 from .errors import ArgumentError, DeviceError, DtypeError, IndexingError, MinigradError, ShapeError
 from .modes import local
 from .tape import ENGINE_FILES, Leaf, Node, hollow, source_line, user_position
 from .tensor import Tensor, as_operand, frozen, refuse_smuggled
 
-OUT, INPUT, SHAPE, SETTING, ALL_INPUTS, ALL_SHAPES, POSITION = range(7)
+OUT, INPUT, SHAPE, SETTING, ALL_INPUTS, ALL_SHAPES, POSITION, ABSENT = range(8)
 
 registry = {}
 
@@ -50,12 +52,12 @@ class Vjp:
         """Call the function on gradient `g` and on what it named, which `read(source, reader)` fetches."""
         values = [g]
         for kind, key in self.reads:
-            if kind == OUT:
+            if kind == INPUT:
+                values.append(read(node.inputs[key], node))
+            elif kind == OUT:
                 values.append(read(node, node))
-            elif kind == INPUT:
-                values.append(read(node.inputs[key], node) if key < len(node.inputs) else None)
             elif kind == SHAPE:
-                values.append(node.inputs[key].shape if key < len(node.inputs) else None)
+                values.append(node.inputs[key].shape)
             elif kind == SETTING:
                 values.append(node.attrs[key[0]] if key[0] in node.attrs else key[1])
             elif kind == ALL_INPUTS:
@@ -63,7 +65,7 @@ class Vjp:
             elif kind == ALL_SHAPES:
                 values.append([source.shape for source in node.inputs])
             else:
-                values.append(self.position)
+                values.append(self.position if kind == POSITION else None)
         return self.function(*values)
 
 
@@ -72,14 +74,16 @@ class Needs:
 
     __slots__ = ("vjps", "inputs", "out")
 
-    def __init__(self, vjps):
+    def __init__(self, vjps, count):
         self.vjps = tuple(vjps)  # (input index, Vjp) for each input that gets a gradient
-        kinds = [read for _, vjp in self.vjps for read in vjp.reads]
-        self.inputs = tuple(sorted({key for kind, key in kinds if kind == INPUT}))
-        self.out = any(kind == OUT for kind, _ in kinds)
+        reads = [read for _, vjp in self.vjps for read in vjp.reads]
+        every = any(kind == ALL_INPUTS for kind, _ in reads)
+        named = {key for kind, key in reads if kind == INPUT}
+        self.inputs = tuple(range(count)) if every else tuple(sorted(named))
+        self.out = any(kind == OUT for kind, _ in reads)
 
 
-NOTHING = Needs(())
+NOTHING = Needs((), 0)
 
 
 class Op:
@@ -118,8 +122,8 @@ class Op:
 
         return declare
 
-    def _what_it_reads(self, function, position):
-        """The reads of one vjp, from its signature."""
+    def _what_it_reads(self, function, position, count):
+        """The reads of one vjp, from its signature; an optional input that was not given reads as None."""
         inputs = self.parameters[: self.arity]
         reads = []
         for name in list(inspect.signature(function).parameters)[1:]:
@@ -133,9 +137,11 @@ class Op:
             elif self.variadic and name == "position":
                 reads.append((POSITION, None))
             elif name in inputs:
-                reads.append((INPUT, inputs.index(name)))
+                index = inputs.index(name)
+                reads.append((INPUT, index) if index < count else (ABSENT, None))
             elif name != stem and stem in inputs:
-                reads.append((SHAPE, inputs.index(stem)))
+                index = inputs.index(stem)
+                reads.append((SHAPE, index) if index < count else (ABSENT, None))
             elif name in self.parameters:
                 reads.append((SETTING, (name, self.defaults[name])))
             else:
@@ -147,17 +153,12 @@ class Op:
 
     def needs(self, mask, count):
         """What backward needs when of `count` inputs those in the bits of `mask` require a gradient."""
-        found = self._needs.get((mask, count))
-        if found is None:
-            vjps = []
-            for i in range(count):
-                name = self.parameters[0 if self.variadic else i]
-                if mask >> i & 1 and name in self.vjps:
-                    vjps.append((i, self._what_it_reads(self.vjps[name], i)))
-            found = Needs(vjps)
-            if any(kind == ALL_INPUTS for _, vjp in vjps for kind, _ in vjp.reads):
-                found.inputs = tuple(range(count))
-            self._needs[mask, count] = found
+        vjps = []
+        for i in range(count):
+            name = self.parameters[0 if self.variadic else i]
+            if mask >> i & 1 and name in self.vjps:
+                vjps.append((i, self._what_it_reads(self.vjps[name], i, count)))
+        found = self._needs[mask | 1 << count] = Needs(vjps, count)
         return found
 
     # ---- calling -----------------------------------------------------------------------------------
@@ -203,28 +204,35 @@ def op(forward) -> Op:
 def apply(op, args, settings):
     """Run `op` on inputs of which at least one is a Tensor, and write a line on the tape if one is needed."""
     context = local.context
-    region = context.region
-    arrays, mask, bit = [], 0, 1
+    region, tracer = context.region, context.tracer
+    arrays, inputs, mask, bit = [], [], 0, 1
     for arg in args:
         if isinstance(arg, Tensor):
             node = arg._node
             if node is not None:
                 if node.region is not region and node.region is not None and not node.region.open:
-                    come_out(arg)
-                if node.requires_grad:
+                    node = come_out(arg)
+                elif node.requires_grad:
                     mask |= bit
             arrays.append(arg._data)
+            inputs.append(node)
         else:
             arrays.append(as_operand(arg))
+            inputs.append(None)
         bit <<= 1
-    out = run(op, arrays, settings)
-    if context.tracer is not None:
-        context.tracer.ran(op, args, arrays, out)
-    needs = op.needs(mask, len(arrays)) if mask and context.grad else NOTHING
+    out = run(op, arrays, settings, tracer)
+    if tracer is not None:
+        tracer.ran(op, args, arrays, out)
+    needs = NOTHING
+    if mask and context.grad:
+        needs = op._needs.get(mask | bit) or op.needs(mask, len(arrays))
     if not needs.vjps and region is None and context.tape is None:
         return Tensor(out)
-    inputs = tuple([a.node if isinstance(a, Tensor) else Leaf(x) for a, x in zip(args, arrays, strict=True)])
-    frame = sys._getframe(1)
+    if None in inputs:
+        for i, arg in enumerate(args):
+            if inputs[i] is None:
+                inputs[i] = arg.node if isinstance(arg, Tensor) else Leaf(arrays[i])
+    frame = sys._getframe(2)
     while frame.f_code.co_filename in ENGINE_FILES and frame.f_back is not None:
         frame = frame.f_back
     where = frame.f_code, frame.f_lasti
@@ -232,9 +240,8 @@ def apply(op, args, settings):
     return Tensor(out, node if needs.vjps or region is not None else None)
 
 
-def run(op, arrays, settings):
+def run(op, arrays, settings, tracer=None):
     """The op's forward on arrays: a read-only array, or an error that says which op could not do what."""
-    tracer = local.context.tracer
     try:
         if tracer is not None and tracer.workspace:
             out = tracer.measured(op.forward, *arrays, **settings)
@@ -244,42 +251,40 @@ def run(op, arrays, settings):
         raise
     except Exception as error:
         raise explained(op, arrays, error) from error
-    if not is_array(out):
-        out = array_module(*arrays).asarray(out)
-    return frozen(out)
+    if type(out) is not numpy.ndarray:
+        return frozen(out if is_array(out) else array_module(*arrays).asarray(out))
+    out.setflags(write=False)
+    return out
 
 
 def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, where):
     """Write one line on the tape: make its node, and retain the buffers that its vjps will read.
 
-    `inputs` are nodes and `arrays` their values. A replay passes None for a value that nobody reads.
+    `inputs` is a list of nodes and `arrays` their values. A replay passes None for a value that nobody reads.
     Inside a checkpoint region nothing is retained: the node becomes a line of the region's body.
     """
     context = local.context
     region = context.region
     if region is not None:
-        node = Node(op, settings, inputs, shape, dtype, layer, where, bool(needs.vjps), needs, region)
+        node = Node(op, settings, tuple(inputs), shape, dtype, layer, where, bool(needs.vjps), needs, region)
         region.add(node, arrays, out)
         return node
-    for i, source in enumerate(inputs):
-        if source.op is None and not source.requires_grad and i not in needs.inputs:
-            inputs = inputs[:i] + (hollow(source),) + inputs[i + 1 :]
-    node = Node(op, settings, inputs, shape, dtype, layer, where, bool(needs.vjps), needs)
+    if len(needs.vjps) != len(inputs):  # of constants that no vjp reads, keep no data
+        for i, source in enumerate(inputs):
+            if source.op is None and i not in needs.inputs:
+                inputs[i] = hollow(source)
+    node = Node(op, settings, tuple(inputs), shape, dtype, layer, where, bool(needs.vjps), needs, None)
     for i in needs.inputs:
-        retain(inputs[i], arrays[i], node, context.tracer)
+        source = inputs[i]
+        if source.out is None:
+            source.out = arrays[i]
     if needs.out:
-        retain(node, out, node, context.tracer)
+        node.out = out
+    if context.tracer is not None:
+        context.tracer.held(node)
     if context.tape is not None:
         context.tape.nodes.append(node)
     return node
-
-
-def retain(source, array, reader, tracer):
-    """Keep `array`, the value of `source`, on its node because `reader` will read it in backward."""
-    if source.out is None:
-        source.out = array
-    if tracer is not None:
-        tracer.held(source, reader)
 
 
 def come_out(tensor):
@@ -287,6 +292,7 @@ def come_out(tensor):
     if tensor.requires_grad:
         refuse_smuggled(tensor)
     tensor._node = None
+    return None
 
 
 def explained(op, arrays, error):

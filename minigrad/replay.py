@@ -15,7 +15,7 @@ import numpy
 from .device import to_device
 from .errors import CheckpointError
 from .modes import local
-from .op import NOTHING, record, retain, run
+from .op import NOTHING, record, run
 from .tape import Leaf, Node, source_line
 
 
@@ -160,7 +160,9 @@ def execute(body, work, values, fresh=None):
         if line in work.runs and is_call:
             advance(line, work.advances[line], values)
         elif line in work.runs:
-            values[line] = out = run(line.op, [value_of(source, values) for source in line.inputs], line.attrs)
+            arrays = [value_of(source, values) for source in line.inputs]
+            values[line] = out = run(line.op, arrays, line.attrs, tracer)
+            arrays = None
             if tracer is not None:
                 tracer.replayed(values, line, out)
             if body.digests is not None:
@@ -193,7 +195,7 @@ def advance(call, work, values):
 
 def tape_op(line, values, fresh):
     """Write one op of a body on the tape again."""
-    inputs = tuple([fresh_input(source, values, fresh) for source in line.inputs])
+    inputs = [fresh_input(source, values, fresh) for source in line.inputs]
     arrays = [source.out if source.dtype is None else values.get(source) for source in line.inputs]
     node = record(
         line.op, line.attrs, inputs, arrays, values.get(line), line.shape, line.dtype, line.needs, line.layer, line.where
@@ -242,9 +244,12 @@ def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where):
         region.add(Call(body, inputs, tuple(nodes), layer, where), arrays)
         return nodes
     for source, array, actual in zip(body.boundary, arrays, inputs, strict=True):
-        if source in work.read:
-            for node in nodes:
-                retain(actual, array, node, context.tracer)
+        if source in work.read and actual.out is None:
+            actual.out = array
+    if context.tracer is not None:
+        read = [actual for source, actual in zip(body.boundary, inputs, strict=True) if source in work.read]
+        for node in nodes:
+            context.tracer.held(node, read)
     if context.tape is not None:
         context.tape.nodes.extend(nodes)
     return nodes

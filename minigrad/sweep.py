@@ -15,7 +15,8 @@ given nobody half a gradient.
 
 import heapq
 from collections import deque
-from dataclasses import dataclass
+
+import numpy
 
 from .checkpoint import buffers_of_plain_taping, is_parameter, warn
 from .device import array_module
@@ -33,23 +34,22 @@ from .tape import Node, next_number, number_of, reachable
 from .tensor import Tensor, as_operand, refuse_smuggled
 
 
-@dataclass(slots=True)
 class Step:
     """One step of backward.
 
     kind   "op": a node's vjps have run · "replay": a checkpoint has been replayed · "leaf": a leaf has
            received its gradient
     node   the node in hand
-    grad   the gradient that arrived at it (for a leaf: what this backward adds)
+    grad   the gradient that arrived at it (for a leaf: what this backward adds); an array, or with
+           create_graph a Tensor
     grads  what its vjps gave, one for each input that gets a gradient, before un-broadcasting
     freed  bytes that the tape has let go of here
     """
 
-    kind: str
-    node: Node
-    grad: object
-    grads: tuple = ()
-    freed: int = 0
+    __slots__ = ("kind", "node", "grad", "grads", "freed")
+
+    def __init__(self, kind, node, grad, grads, freed):
+        self.kind, self.node, self.grad, self.grads, self.freed = kind, node, grad, grads, freed
 
     def __repr__(self):
         return f"Step({self.kind}, {self.node}, freed {self.freed} B)"
@@ -129,6 +129,7 @@ class Sweep:
     """
 
     def __init__(self, seeds, retain_graph, create_graph, targets=None):
+        self.context = local.context
         self.retain_graph, self.create_graph = retain_graph, create_graph
         self.read = read_tensor if create_graph else read_array
         self.heap, self.grads = [], {}
@@ -142,7 +143,8 @@ class Sweep:
         for tensor, gradient in seeds:
             if tracer is not None:
                 tracer.gradient(tensor._node, gradient)
-            self.give(tensor._node, gradient)
+            if self.wanted is None or tensor._node in self.wanted:
+                self.give(tensor._node, gradient)
 
     def walk(self):
         """Yield a Step for each node, youngest first, then one for each leaf that receives a gradient."""
@@ -154,79 +156,85 @@ class Sweep:
 
     def give(self, node, gradient):
         """Add to the gradient that waits at `node`."""
-        if self.wanted is not None and node not in self.wanted:
-            return
         waiting = self.leaves if node.op is None else self.grads
-        earlier = waiting.get(node)
-        if earlier is not None:
-            gradient = earlier + gradient
+        if node in waiting:
+            gradient = waiting[node] + gradient
         elif node.op is not None:
             heapq.heappush(self.heap, (-node.number, node))
         waiting[node] = gradient
 
     def step(self, node):
         """Take one node: run its vjps, or replay it, and hand the gradients on."""
-        if node.freed:
-            raise freed_error(node)
-        context = local.context
+        context = self.context
+        if node.body is None and not self.create_graph and context.tracer is None and context.region is None:
+            return self.take(node)  # arrays only: there is nobody whom the modes would concern
         before = context.phase, context.region, context.grad
         context.phase, context.grad = "backward", self.create_graph
         if not self.create_graph:
             context.region = None  # a mg.grad inside a checkpoint: its arithmetic is no part of the body
         try:
-            gradient = self.grads.pop(node)
-            if node.hooks:
-                gradient = call_hooks(node, gradient, self.create_graph)
-            self.watch(node, gradient)
-            if node.body is not None:
-                return self.replay(node, gradient)
-            return self.differentiate(node, gradient)
+            return self.take(node)
         finally:
             context.phase, context.region, context.grad = before
 
+    def take(self, node):
+        if node.freed:
+            raise freed_error(node)
+        gradient = self.grads.pop(node)
+        if node.hooks:
+            gradient = call_hooks(node, gradient, self.create_graph)
+        if node.holder is not None or self.targets:
+            self.watch(node, gradient)
+        if node.body is not None:
+            return self.replay(node, gradient)
+        return self.differentiate(node, gradient)
+
     def differentiate(self, node, gradient):
         """Run the vjps of an op and give each input its part, brought to that input's shape and dtype."""
-        results = []
-        tracer = local.context.tracer
+        tracer = self.context.tracer
         if tracer is not None:
             tracer.sweeps(node)
+        results = []
         for index, vjp in node.needs.vjps:
             source = node.inputs[index]
             if self.wanted is not None and source not in self.wanted:
                 continue
-            try:
-                if tracer is not None and tracer.workspace:
-                    result = tracer.measured(vjp, gradient, node, self.read)
-                else:
-                    result = vjp(gradient, node, self.read)
-            except MinigradError:
-                raise
-            except Exception as error:
-                raise vjp_error(node, vjp, gradient, error) from error
+            result = self.ask(vjp, node, gradient, tracer)
             if result is None:
                 continue
-            if not result.shape and not self.create_graph:
-                result = array_module(result).asarray(result)
             results.append(result)
             if result is gradient:
-                result = passed_on(gradient)
-            if result.shape != source.shape or result.dtype != source.dtype:
+                result = passed_on(result)
+            if result.shape != source.shape or result.dtype is not source.dtype:
                 result = fit(result, source, node, vjp)
             if tracer is not None:
                 tracer.gradient(source, result)
             self.give(source, result)
-        return Step("op", node, gradient, tuple(results), self.release(node))
+        return Step("op", node, gradient, results, self.release(node))
+
+    def ask(self, vjp, node, gradient, tracer):
+        """Call one vjp; what goes wrong in it is told with the user's line."""
+        try:
+            if tracer is not None and tracer.workspace:
+                result = tracer.measured(vjp, gradient, node, self.read)
+            else:
+                result = vjp(gradient, node, self.read)
+        except MinigradError:
+            raise
+        except Exception as error:
+            raise vjp_error(node, vjp, gradient, error) from error
+        if isinstance(result, numpy.generic):
+            result = numpy.asarray(result)
+        return result
 
     def release(self, node):
         """Let go of what a swept node holds, unless another walk is to follow."""
-        keep = self.create_graph or (self.retain_graph and node.number < self.start)
-        if keep or node.region is not None:
+        if node.region is not None or self.create_graph or (self.retain_graph and node.number < self.start):
             return 0
         if node.out is not None:
             self.buffers_freed += 1
-        tracer = local.context.tracer
-        if tracer is not None:
-            tracer.let_go(node)
+        if self.context.tracer is not None:
+            self.context.tracer.let_go(node)
         return node.let_go()
 
     def watch(self, node, gradient):
@@ -247,7 +255,7 @@ class Sweep:
         body = node.body.for_replay()
         output = {sibling: body.outputs[sibling.attrs["index"]] for sibling in gradients}
         live = {line: sibling.out for sibling, line in output.items() if sibling.out is not None}
-        recording = local.context.region is not None  # inside an open checkpoint every value is needed
+        recording = self.context.region is not None  # inside an open checkpoint every value is needed
         everything = [result for line in body.lines for result in results(line)] if recording else ()
         work = Work(body, sweep=output.values(), values=everything, live=live)
         values = {line: array for line, array in live.items() if line in work.read}
@@ -262,12 +270,13 @@ class Sweep:
         freed = sum(self.release(sibling) for sibling in gradients)
         self.run_again(body, work, values, fresh)
         for sibling, waiting in gradients.items():
-            self.give(fresh[output[sibling]], waiting)
+            if self.wanted is None or fresh[output[sibling]] in self.wanted:
+                self.give(fresh[output[sibling]], waiting)
         return Step("replay", node, gradient, (), freed)
 
     def run_again(self, body, work, values, fresh):
         """Execute a replay in its own phase, and follow the fresh nodes that lead to a target."""
-        context = local.context
+        context = self.context
         context.phase, context.grad = "replay", True
         try:
             execute(body, work, values, fresh)
@@ -314,7 +323,7 @@ class Sweep:
                 tracer.gradient(tensor._node, total)
         for node, gradient in self.deposits:
             if node.op is None:
-                yield Step("leaf", node, gradient)
+                yield Step("leaf", node, gradient, (), 0)
 
 
 # ---- What the walk reads and hands on ----------------------------------------------------------------

@@ -63,7 +63,7 @@ class Node:
         "__weakref__",
     )
 
-    def __init__(self, op, attrs, inputs, shape, dtype, layer, where, requires_grad, needs, region=None):
+    def __init__(self, op, attrs, inputs, shape, dtype, layer, where, requires_grad, needs, region):
         self.op = op
         self.attrs = attrs
         self.inputs = inputs
@@ -142,6 +142,7 @@ class Leaf(Node):
             local.context.layer,
             None,
             requires_grad,
+            None,
             None,
         )
         self.out = data

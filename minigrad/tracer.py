@@ -202,16 +202,22 @@ class Tracer:
             self._release(holder)
         self._replay_holders.clear()
 
-    def held(self, source, reader):
-        """The tape keeps the buffer of `source` because `reader` will read it."""
-        array, holder = source.out, source
+    def held(self, reader, sources=None):
+        """`reader` is on the tape, which now keeps the buffers of `sources`: those that its vjps will read."""
+        if sources is None:
+            sources = [reader.inputs[i] for i in reader.needs.inputs]
+            if reader.needs.out:
+                sources.append(reader)
+        for source in sources:
+            if source.dtype is not None:
+                self._held_for(source, reader)
+
+    def _held_for(self, source, reader):
         if source.op is None:
-            if source.dtype is None:
-                return
-            buffer = self._see(array, source.role)
-            holder = reader
+            holder, first_role = reader, source.role
         else:
-            buffer = self._see(array, "replayed" if local.context.phase == "replay" else "value", source.op.name)
+            holder, first_role = source, "replayed" if local.context.phase == "replay" else "value"
+        buffer = self._see(source.out, first_role, "" if source.op is None else source.op.name)
         if buffer is None or buffer.role == "parameter":
             return
         buffer.number, buffer.layer = source.number, source.layer
@@ -221,7 +227,7 @@ class Tracer:
             self._set_role(buffer, "activation")
         if id(holder) not in self._held:
             self._held[id(holder)] = {EndOf(holder, id(holder), weakref.WeakMethod(self._release))}
-        self._hold(buffer, array, id(holder))
+        self._hold(buffer, source.out, id(holder))
 
     def let_go(self, node):
         """The sweep has passed a node; the tape drops what it held."""

@@ -11,9 +11,9 @@ def matmul(a, b):
 
 @matmul.vjp("a")
 def matmul_wrt_a(g, b):
-    return g @ b.swapaxes(-1, -2)
+    return g @ (b.T if b.ndim == 2 else b.swapaxes(-1, -2))
 
 
 @matmul.vjp("b")
 def matmul_wrt_b(g, a):
-    return a.swapaxes(-1, -2) @ g
+    return (a.T if a.ndim == 2 else a.swapaxes(-1, -2)) @ g
