@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 READY := .venv/ready
-MADE_BY := $(shell $(PYTHON) -c 'import sys; print(sys.base_prefix, *sys.version_info[:2])') $(CURDIR)
+MADE_BY := $(shell $(PYTHON) -c 'import sys; print(sys.base_prefix, *sys.version_info[:2])' 2>/dev/null) $(CURDIR)
 
 .PHONY: help demo test lint bench clean
 help:
@@ -32,7 +32,10 @@ clean:
 	find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 # The file is written last, so an interrupted install leaves none and is begun afresh.
+# An old Python is turned away here, because pip would look for packages to fit it for many minutes.
 $(READY): setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and \
+		"minigrad needs Python 3.10 or newer; %s is %s" % (sys.executable, sys.version.split()[0]))'
 	@echo "Making .venv with $(PYTHON): a minute, this once ..."
 	@rm -rf .venv
 	@$(PYTHON) -m venv .venv

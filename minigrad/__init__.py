@@ -8,3 +8,4 @@ from .tracer import Tracer
 from . import schedules
 from .tape import Tape
 from .op import op
+from .saved import saved, tape

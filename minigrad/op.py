@@ -41,15 +41,17 @@ registry = {}
 class Vjp:
     """One vector-Jacobian product: a function, and what it reads besides the gradient."""
 
-    __slots__ = ("function", "reads", "position")
+    __slots__ = ("function", "reads", "position", "only")
 
     def __init__(self, function, reads, position=0):
-        self.function = function
-        self.reads = reads
-        self.position = position
+        self.function, self.reads, self.position = function, reads, position
+        self.only = reads[0] if len(reads) == 1 and reads[0][0] in (OUT, INPUT) else None
 
     def __call__(self, g, node, read):
         """Call the function on gradient `g` and on what it named, which `read(source, reader)` fetches."""
+        if self.only is not None:  # the most frequent kind: one buffer
+            kind, key = self.only
+            return self.function(g, read(node.inputs[key] if kind == INPUT else node, node))
         values = [g]
         for kind, key in self.reads:
             if kind == INPUT:
@@ -164,12 +166,49 @@ class Op:
     # ---- calling -----------------------------------------------------------------------------------
 
     def __call__(self, *args, **settings):
+        """Run the op. If an input is a Tensor, write a line on the tape, should backward or a replay need it."""
         if settings or len(args) != self.arity or self.variadic:
             args, settings = self._bind(args, settings)
+        context = local.context
+        region, tracer = context.region, context.tracer
+        arrays, inputs, mask, bit, strangers = [], [], 0, 1, False
         for arg in args:
+            node = None
             if isinstance(arg, Tensor):
-                return apply(self, args, settings)
-        return self.forward(*args, **settings)
+                node, array = arg._node, arg._data
+                if node is None:
+                    strangers = True
+                elif node.region is not region and node.region is not None and not node.region.open:
+                    node, strangers = come_out(arg), True
+                elif node.requires_grad:
+                    mask |= bit
+            else:
+                array, strangers = arg, True
+            arrays.append(array)
+            inputs.append(node)
+            bit <<= 1
+        if strangers:
+            if not any([isinstance(arg, Tensor) for arg in args]):
+                return self.forward(*args, **settings)
+            arrays = [as_operand(arg) for arg in args]
+        out = run(self, arrays, settings, tracer)
+        if tracer is not None:
+            tracer.ran(self, args, arrays, out)
+        needs = NOTHING
+        if mask and context.grad:
+            needs = self._needs.get(mask | bit) or self.needs(mask, len(arrays))
+        if not needs.vjps and region is None and context.tape is None:
+            return Tensor(out)
+        if strangers:
+            for i, arg in enumerate(args):
+                if inputs[i] is None:
+                    inputs[i] = arg.node if isinstance(arg, Tensor) else Leaf(arrays[i])
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename in ENGINE_FILES and frame.f_back is not None:
+            frame = frame.f_back
+        where = frame.f_code, frame.f_lasti
+        node = record(self, settings, inputs, arrays, out, out.shape, out.dtype, needs, context.layer, where)
+        return Tensor(out, node if needs.vjps or region is not None else None)
 
     def _bind(self, args, settings):
         """Sort a call's arguments into inputs and settings, as Python would."""
@@ -201,59 +240,22 @@ def op(forward) -> Op:
     return Op(forward)
 
 
-def apply(op, args, settings):
-    """Run `op` on inputs of which at least one is a Tensor, and write a line on the tape if one is needed."""
-    context = local.context
-    region, tracer = context.region, context.tracer
-    arrays, inputs, mask, bit = [], [], 0, 1
-    for arg in args:
-        if isinstance(arg, Tensor):
-            node = arg._node
-            if node is not None:
-                if node.region is not region and node.region is not None and not node.region.open:
-                    node = come_out(arg)
-                elif node.requires_grad:
-                    mask |= bit
-            arrays.append(arg._data)
-            inputs.append(node)
-        else:
-            arrays.append(as_operand(arg))
-            inputs.append(None)
-        bit <<= 1
-    out = run(op, arrays, settings, tracer)
-    if tracer is not None:
-        tracer.ran(op, args, arrays, out)
-    needs = NOTHING
-    if mask and context.grad:
-        needs = op._needs.get(mask | bit) or op.needs(mask, len(arrays))
-    if not needs.vjps and region is None and context.tape is None:
-        return Tensor(out)
-    if None in inputs:
-        for i, arg in enumerate(args):
-            if inputs[i] is None:
-                inputs[i] = arg.node if isinstance(arg, Tensor) else Leaf(arrays[i])
-    frame = sys._getframe(2)
-    while frame.f_code.co_filename in ENGINE_FILES and frame.f_back is not None:
-        frame = frame.f_back
-    where = frame.f_code, frame.f_lasti
-    node = record(op, settings, inputs, arrays, out, out.shape, out.dtype, needs, context.layer, where)
-    return Tensor(out, node if needs.vjps or region is not None else None)
-
-
 def run(op, arrays, settings, tracer=None):
     """The op's forward on arrays: a read-only array, or an error that says which op could not do what."""
     try:
         if tracer is not None and tracer.workspace:
             out = tracer.measured(op.forward, *arrays, **settings)
-        else:
+        elif settings:
             out = op.forward(*arrays, **settings)
+        else:
+            out = op.forward(*arrays)
     except MinigradError:
         raise
     except Exception as error:
         raise explained(op, arrays, error) from error
     if type(out) is not numpy.ndarray:
         return frozen(out if is_array(out) else array_module(*arrays).asarray(out))
-    out.setflags(write=False)
+    out.setflags(False)  # write=False: nobody writes into a value of the tape
     return out
 
 

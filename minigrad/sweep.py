@@ -13,8 +13,10 @@ Leaves get their `.grad` at the very end, all together, so a walk that is abando
 given nobody half a gradient.
 """
 
+import functools
 import heapq
 from collections import deque
+from typing import NamedTuple
 
 import numpy
 
@@ -30,11 +32,11 @@ from .errors import (
 )
 from .modes import local
 from .replay import Call, Work, execute, results
-from .tape import Node, next_number, number_of, reachable
+from .tape import hollow, next_number, number_of, reachable
 from .tensor import Tensor, as_operand, refuse_smuggled
 
 
-class Step:
+class Step(NamedTuple):
     """One step of backward.
 
     kind   "op": a node's vjps have run · "replay": a checkpoint has been replayed · "leaf": a leaf has
@@ -46,10 +48,11 @@ class Step:
     freed  bytes that the tape has let go of here
     """
 
-    __slots__ = ("kind", "node", "grad", "grads", "freed")
-
-    def __init__(self, kind, node, grad, grads, freed):
-        self.kind, self.node, self.grad, self.grads, self.freed = kind, node, grad, grads, freed
+    kind: str
+    node: object
+    grad: object
+    grads: list
+    freed: int
 
     def __repr__(self):
         return f"Step({self.kind}, {self.node}, freed {self.freed} B)"
@@ -69,13 +72,12 @@ def steps(loss, gradient=None, retain_graph=False, create_graph=False):
     >>> [step.kind for step in steps(x * x * x)]
     ['op', 'op', 'leaf']
     """
-    seed = starting_gradient(loss, gradient, create_graph)
-    return Sweep([(loss, seed)], retain_graph or create_graph, create_graph).walk()
+    return map(Step._make, start(loss, gradient, retain_graph, create_graph).walk())
 
 
 def backward(loss, gradient=None, retain_graph=False, create_graph=False):
-    """Run `steps` to its end."""
-    run_to_end(steps(loss, gradient, retain_graph, create_graph))
+    """Walk the `steps` to their end."""
+    run_to_end(start(loss, gradient, retain_graph, create_graph).walk())
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False):
@@ -103,17 +105,23 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     for index, tensor in enumerate(inputs):
         if not isinstance(tensor, Tensor) or not tensor.requires_grad:
             raise NoGradientError(f"input {index} of grad, {tensor!r}, does not require grad; see requires_grad_()")
+        refuse_smuggled(tensor)
     seeds = [(out, starting_gradient(out, g, create_graph)) for out, g in zip(outputs, given, strict=True)]
     retain_graph = create_graph if retain_graph is None else retain_graph
     sweep = Sweep(seeds, retain_graph, create_graph, targets=[tensor._node for tensor in inputs])
     run_to_end(sweep.walk())
     found = [sweep.collected.get(tensor._node) for tensor in inputs]
-    if None in found and not allow_unused:
-        index = found.index(None)
-        raise NoGradientError(
-            f"no output depends on input {index} of grad, {inputs[index]!r}; allow_unused=True gives None for it"
-        )
+    for index, gradient in enumerate(found):
+        if gradient is None and not allow_unused:
+            raise NoGradientError(
+                f"no output depends on input {index} of grad, {inputs[index]!r}; allow_unused=True gives None for it"
+            )
     return tuple([None if g is None else as_result(g, create_graph) for g in found])
+
+
+def start(loss, gradient, retain_graph, create_graph):
+    seed = starting_gradient(loss, gradient, create_graph)
+    return Sweep([(loss, seed)], retain_graph or create_graph, create_graph)
 
 
 def run_to_end(walk):
@@ -147,11 +155,16 @@ class Sweep:
                 self.give(tensor._node, gradient)
 
     def walk(self):
-        """Yield a Step for each node, youngest first, then one for each leaf that receives a gradient."""
+        """Yield the fields of a Step for each node, youngest first, then for each leaf that gets a gradient."""
+        context = self.context
         while self.heap:
             node = heapq.heappop(self.heap)[1]
-            if node in self.grads:
-                yield self.step(node)
+            if node not in self.grads:
+                continue  # a sibling's replay has taken its gradient along
+            if self.create_graph or node.body is not None or context.tracer or context.region:
+                yield self.step_in_modes(node)
+            else:
+                yield self.step(node)  # arrays only: there is nobody whom the modes would concern
         yield from self.finish()
 
     def give(self, node, gradient):
@@ -165,19 +178,6 @@ class Sweep:
 
     def step(self, node):
         """Take one node: run its vjps, or replay it, and hand the gradients on."""
-        context = self.context
-        if node.body is None and not self.create_graph and context.tracer is None and context.region is None:
-            return self.take(node)  # arrays only: there is nobody whom the modes would concern
-        before = context.phase, context.region, context.grad
-        context.phase, context.grad = "backward", self.create_graph
-        if not self.create_graph:
-            context.region = None  # a mg.grad inside a checkpoint: its arithmetic is no part of the body
-        try:
-            return self.take(node)
-        finally:
-            context.phase, context.region, context.grad = before
-
-    def take(self, node):
         if node.freed:
             raise freed_error(node)
         gradient = self.grads.pop(node)
@@ -187,10 +187,6 @@ class Sweep:
             self.watch(node, gradient)
         if node.body is not None:
             return self.replay(node, gradient)
-        return self.differentiate(node, gradient)
-
-    def differentiate(self, node, gradient):
-        """Run the vjps of an op and give each input its part, brought to that input's shape and dtype."""
         tracer = self.context.tracer
         if tracer is not None:
             tracer.sweeps(node)
@@ -199,50 +195,62 @@ class Sweep:
             source = node.inputs[index]
             if self.wanted is not None and source not in self.wanted:
                 continue
-            result = self.ask(vjp, node, gradient, tracer)
+            try:
+                if tracer is not None and tracer.workspace:
+                    result = tracer.measured(vjp, gradient, node, self.read)
+                else:
+                    result = vjp(gradient, node, self.read)
+            except MinigradError:
+                raise
+            except Exception as error:
+                raise vjp_error(node, vjp, gradient, error) from error
             if result is None:
                 continue
             results.append(result)
-            if result is gradient:
-                result = passed_on(result)
-            if result.shape != source.shape or result.dtype is not source.dtype:
+            if result.shape != source.shape or result.dtype is not source.dtype or not source.shape:
                 result = fit(result, source, node, vjp)
+            if result is gradient and source.op is None:
+                result = passed_on(result)
             if tracer is not None:
                 tracer.gradient(source, result)
             self.give(source, result)
-        return Step("op", node, gradient, results, self.release(node))
+        return "op", node, gradient, results, self.release(node)
 
-    def ask(self, vjp, node, gradient, tracer):
-        """Call one vjp; what goes wrong in it is told with the user's line."""
+    def step_in_modes(self, node):
+        """A step with the thread's modes as a backward wants them; the caller's own modes come back after it."""
+        context = self.context
+        before = context.phase, context.region, context.grad
+        context.phase, context.grad = "backward", self.create_graph
+        if not self.create_graph:
+            context.region = None  # a mg.grad inside a checkpoint: its arithmetic is no part of the body
         try:
-            if tracer is not None and tracer.workspace:
-                result = tracer.measured(vjp, gradient, node, self.read)
-            else:
-                result = vjp(gradient, node, self.read)
-        except MinigradError:
-            raise
-        except Exception as error:
-            raise vjp_error(node, vjp, gradient, error) from error
-        if isinstance(result, numpy.generic):
-            result = numpy.asarray(result)
-        return result
+            return self.step(node)
+        finally:
+            context.phase, context.region, context.grad = before
 
     def release(self, node):
-        """Let go of what a swept node holds, unless another walk is to follow."""
+        """Let go of what a swept node holds, unless another walk is to follow. Returns the bytes freed."""
         if node.region is not None or self.create_graph or (self.retain_graph and node.number < self.start):
             return 0
-        if node.out is not None:
-            self.buffers_freed += 1
         if self.context.tracer is not None:
             self.context.tracer.let_go(node)
-        return node.let_go()
+        node.freed, node.body = True, None
+        for source in node.inputs:
+            if source.op is None and not source.requires_grad:
+                node.inputs = tuple([hollow(source) for source in node.inputs])
+                break
+        if node.out is None:
+            return 0
+        freed, node.out = node.out.nbytes, None
+        self.buffers_freed += 1
+        return freed
 
     def watch(self, node, gradient):
         """Collect what `grad` asked for, and what `retain_grad` asked for."""
         if node in self.targets:
-            self.collected[node] = gradient
+            self.collected[node] = gradient if node.op is None else passed_on(gradient)
         elif node.holder is not None and self.wanted is None:
-            self.deposits.append((node, gradient))
+            self.deposits.append((node, gradient if node.op is None else passed_on(gradient)))
 
     def replay(self, node, gradient):
         """Replay a checkpoint and let its fresh nodes take over the gradients of all its outputs."""
@@ -272,7 +280,7 @@ class Sweep:
         for sibling, waiting in gradients.items():
             if self.wanted is None or fresh[output[sibling]] in self.wanted:
                 self.give(fresh[output[sibling]], waiting)
-        return Step("replay", node, gradient, (), freed)
+        return "replay", node, gradient, [], freed
 
     def run_again(self, body, work, values, fresh):
         """Execute a replay in its own phase, and follow the fresh nodes that lead to a target."""
@@ -306,24 +314,21 @@ class Sweep:
         """Deposit the gradients of leaves, all together, and yield a Step for each."""
         for leaf, gradient in self.leaves.items():
             if leaf.hooks:
-                self.leaves[leaf] = gradient = call_hooks(leaf, gradient, self.create_graph)
+                gradient = call_hooks(leaf, gradient, self.create_graph)
             self.watch(leaf, gradient)
         totals = []
         for node, gradient in self.deposits:
             tensor = node.holder()
             if tensor is not None:
                 total = as_result(gradient, self.create_graph)
-                if tensor._grad is not None:
-                    total = add_gradients(tensor._grad, total, self.create_graph)
-                totals.append((tensor, total))
-        tracer = local.context.tracer
+                totals.append((tensor, total if tensor._grad is None else add_gradients(tensor._grad, total)))
         for tensor, total in totals:
             tensor._grad = total
-            if tracer is not None:
-                tracer.gradient(tensor._node, total)
+            if self.context.tracer is not None:
+                self.context.tracer.gradient(tensor._node, total)
         for node, gradient in self.deposits:
             if node.op is None:
-                yield Step("leaf", node, gradient, (), 0)
+                yield "leaf", node, gradient, [], 0
 
 
 # ---- What the walk reads and hands on ----------------------------------------------------------------
@@ -360,9 +365,8 @@ def starting_gradient(out, gradient, create_graph):
             f"backward was asked of {out!r}, which does not require grad: nothing that it was computed from does, "
             "or it was computed inside no_grad(). Set requires_grad=True on a leaf before computing"
         )
+    refuse_smuggled(out)
     node = out._node
-    if node.region is not None and not node.region.open:
-        refuse_smuggled(out)
     if node.freed:
         raise freed_error(node)
     if gradient is None:
@@ -416,31 +420,38 @@ def as_result(gradient, create_graph):
     return gradient if create_graph else Tensor(own(gradient))
 
 
-def add_gradients(earlier, more, create_graph):
-    """What `.grad` holds after another backward."""
-    if create_graph or earlier.requires_grad:
+def add_gradients(earlier, more):
+    """What `.grad` holds after another backward: recorded only if one of the two is."""
+    if earlier.requires_grad or more.requires_grad:
         return earlier + more
     return Tensor(earlier._data + more._data)
 
 
 def fit(result, source, node, vjp):
     """A vjp's result in the shape and dtype of the input: broadcast axes summed, precision restored."""
-    shape, target = result.shape, source.shape
-    if shape != target:
-        lead = len(shape) - len(target)
-        axes = tuple(range(lead)) + tuple(
-            i for i, length in enumerate(target, lead) if length == 1 and i >= lead >= 0 and shape[i] != 1
-        )
-        kept = tuple(1 if i in axes else length for i, length in enumerate(shape))[max(lead, 0) :]
-        if lead < 0 or kept != target:
+    if isinstance(result, numpy.generic):
+        result = numpy.asarray(result)
+    if result.shape != source.shape:
+        axes = broadcast_axes(result.shape, source.shape)
+        if axes is None:
             raise ShapeError(
-                f"{vjp.function.__name__} of {node.op.name} at {node.line} gave a gradient of shape {shape} for an "
-                f"input of shape {target}; a vjp must give its input's shape, or one that broadcasting made of it"
+                f"{vjp.function.__name__} of {node.op.name} at {node.line} gave a gradient of shape {result.shape} "
+                f"for an input of shape {source.shape}; a vjp must give its input's shape, or one that "
+                "broadcasting made of it"
             )
         result = result.sum(axis=axes)
-        if result.shape != target:
-            result = result.reshape(target)
+        if result.shape != source.shape:
+            result = result.reshape(source.shape)
     return result if result.dtype == source.dtype else result.astype(source.dtype)
+
+
+@functools.lru_cache(maxsize=1000)
+def broadcast_axes(shape, target):
+    """The axes along which broadcasting repeated an array of shape `target` to `shape`; None if it cannot have."""
+    lead = len(shape) - len(target)
+    if lead < 0 or any(b not in (1, a) for a, b in zip(shape[lead:], target, strict=True)):
+        return None
+    return tuple(i for i, length in enumerate(shape) if i < lead or target[i - lead] != length)
 
 
 def leading_to(targets, roots):

@@ -103,17 +103,6 @@ class Node:
         """Where the user wrote it, as "train.py:41"; "" for a leaf."""
         return source_line(self.where)
 
-    def let_go(self) -> int:
-        """Drop what this node holds, now that backward has passed it. Returns the bytes of its own buffer."""
-        freed = 0 if self.out is None else self.out.nbytes
-        self.out = self.body = None
-        self.freed = True
-        for source in self.inputs:
-            if source.op is None and not source.requires_grad:
-                self.inputs = tuple(map(hollow, self.inputs))
-                break
-        return freed
-
     def __repr__(self):
         kind = self.op.name if self.op is not None else "leaf"
         label = f" {self.name!r}" if self.name else ""

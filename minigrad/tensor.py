@@ -291,7 +291,7 @@ class HookHandle:
 def frozen(array):
     """`array`, which from now on cannot be written to: the tape may read it later."""
     if isinstance(array, numpy.ndarray):
-        array.setflags(write=False)
+        array.setflags(False)  # write=False
     return array
 
 
@@ -322,8 +322,10 @@ def check_float(dtype):
 
 
 def refuse_smuggled(tensor):
-    """Say that `tensor` was made inside a checkpoint, has left it by a side door, and is now used."""
+    """Raise if `tensor` was made inside a checkpoint that has ended, and has left it by a side door."""
     node = tensor._node
+    if node.region is None or node.region.open:
+        return
     raise CheckpointError(
         f"this tensor ({node.op.name}, {node.dtype}{list(node.shape)}, made at {source_line(node.where)}) was "
         f"computed inside {node.region} but not returned from it, so there is no way for a gradient to get "
