@@ -207,7 +207,7 @@ class Op:
         while frame.f_code.co_filename in ENGINE_FILES and frame.f_back is not None:
             frame = frame.f_back
         where = frame.f_code, frame.f_lasti
-        node = record(self, settings, inputs, arrays, out, out.shape, out.dtype, needs, context.layer, where)
+        node = record(self, settings, inputs, arrays, out, out.shape, out.dtype, needs, context.layer, where, context)
         return Tensor(out, node if needs.vjps or region is not None else None)
 
     def _bind(self, args, settings):
@@ -259,13 +259,12 @@ def run(op, arrays, settings, tracer=None):
     return out
 
 
-def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, where):
+def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, where, context):
     """Write one line on the tape: make its node, and retain the buffers that its vjps will read.
 
     `inputs` is a list of nodes and `arrays` their values. A replay passes None for a value that nobody reads.
     Inside a checkpoint region nothing is retained: the node becomes a line of the region's body.
     """
-    context = local.context
     region = context.region
     if region is not None:
         node = Node(op, settings, tuple(inputs), shape, dtype, layer, where, bool(needs.vjps), needs, region)

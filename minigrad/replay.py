@@ -197,8 +197,9 @@ def tape_op(line, values, fresh):
     """Write one op of a body on the tape again."""
     inputs = [fresh_input(source, values, fresh) for source in line.inputs]
     arrays = [source.out if source.dtype is None else values.get(source) for source in line.inputs]
+    out, context = values.get(line), local.context
     node = record(
-        line.op, line.attrs, inputs, arrays, values.get(line), line.shape, line.dtype, line.needs, line.layer, line.where
+        line.op, line.attrs, inputs, arrays, out, line.shape, line.dtype, line.needs, line.layer, line.where, context
     )
     fresh[line] = with_watchers(node, line)
 

@@ -116,7 +116,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             raise NoGradientError(
                 f"no output depends on input {index} of grad, {inputs[index]!r}; allow_unused=True gives None for it"
             )
-    return tuple([None if g is None else as_result(g, create_graph) for g in found])
+    return tuple([g if g is None or create_graph else Tensor(own(g)) for g in found])
 
 
 def start(loss, gradient, retain_graph, create_graph):
@@ -235,10 +235,8 @@ class Sweep:
         if self.context.tracer is not None:
             self.context.tracer.let_go(node)
         node.freed, node.body = True, None
-        for source in node.inputs:
-            if source.op is None and not source.requires_grad:
-                node.inputs = tuple([hollow(source) for source in node.inputs])
-                break
+        if len(node.needs.vjps) != len(node.inputs):  # there are constants among them
+            node.inputs = tuple([hollow(source) for source in node.inputs])
         if node.out is None:
             return 0
         freed, node.out = node.out.nbytes, None
@@ -320,7 +318,7 @@ class Sweep:
         for node, gradient in self.deposits:
             tensor = node.holder()
             if tensor is not None:
-                total = as_result(gradient, self.create_graph)
+                total = gradient if self.create_graph else Tensor(own(gradient))
                 totals.append((tensor, total if tensor._grad is None else add_gradients(tensor._grad, total)))
         for tensor, total in totals:
             tensor._grad = total
@@ -413,11 +411,6 @@ def own(array):
     if array.base is not None or not getattr(array.flags, "writeable", True):
         return array.copy()
     return array
-
-
-def as_result(gradient, create_graph):
-    """A finished gradient as the Tensor that the user gets."""
-    return gradient if create_graph else Tensor(own(gradient))
 
 
 def add_gradients(earlier, more):
