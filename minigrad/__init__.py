@@ -1,11 +1,38 @@
-__version__="0.1.0"
-from .tensor import Tensor
-from .create import tensor, ones
-from .ops import *
-from .sweep import steps, grad
-from .checkpoint import checkpoint, checkpoint_sequential
-from .tracer import Tracer
+"""minigrad: a small reverse-mode autograd whose subject is gradient checkpointing.
+
+    import minigrad as mg
+
+    x = mg.tensor([1.0, 2.0], requires_grad=True)
+    y = mg.checkpoint(lambda t: mg.tanh(t) * t, x).sum()
+    y.backward()
+    x.grad
+"""
+
+__version__ = "0.1.0"
+
 from . import schedules
-from .tape import Tape
+from .checkpoint import checkpoint, checkpoint_sequential
+from .create import *  # noqa: F403
+from .errors import (
+    ArgumentError,
+    BudgetError,
+    CheckpointError,
+    CheckpointWarning,
+    DeviceError,
+    DtypeError,
+    GraphFreedError,
+    IndexingError,
+    MinigradError,
+    NoGradientError,
+    OverwrittenError,
+    ShapeError,
+)
+from .modes import enable_grad, is_grad_enabled, no_grad
 from .op import op
+from .ops import *  # noqa: F403
 from .saved import saved, tape
+from .schedules import Schedule
+from .sweep import Step, grad, steps
+from .tape import Tape
+from .tensor import Tensor
+from .tracer import Tracer

@@ -1,3 +1,4 @@
+def manual_seed(n): pass
 import numpy as np, weakref
 from .tensor import Tensor, frozen, check_float
 from .tape import Leaf

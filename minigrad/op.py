@@ -35,6 +35,7 @@ from .tensor import Tensor, as_operand, frozen, refuse_smuggled
 
 OUT, INPUT, SHAPE, SETTING, ALL_INPUTS, ALL_SHAPES, POSITION, ABSENT = range(8)
 
+get_frame = sys._getframe
 registry = {}
 
 
@@ -167,7 +168,7 @@ class Op:
 
     def __call__(self, *args, **settings):
         """Run the op. If an input is a Tensor, write a line on the tape, should backward or a replay need it."""
-        if settings or len(args) != self.arity or self.variadic:
+        if settings or len(args) != self.arity:
             args, settings = self._bind(args, settings)
         context = local.context
         region, tracer = context.region, context.tracer
@@ -203,7 +204,7 @@ class Op:
             for i, arg in enumerate(args):
                 if inputs[i] is None:
                     inputs[i] = arg.node if isinstance(arg, Tensor) else Leaf(arrays[i])
-        frame = sys._getframe(1)
+        frame = get_frame(1)
         while frame.f_code.co_filename in ENGINE_FILES and frame.f_back is not None:
             frame = frame.f_back
         where = frame.f_code, frame.f_lasti
@@ -249,7 +250,7 @@ def run(op, arrays, settings, tracer=None):
             out = op.forward(*arrays, **settings)
         else:
             out = op.forward(*arrays)
-    except MinigradError:
+    except (MinigradError, Warning):
         raise
     except Exception as error:
         raise explained(op, arrays, error) from error

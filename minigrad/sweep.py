@@ -95,15 +95,14 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     >>> grad(dy, [x])
     (Tensor(2., float32),)
     """
-    outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
-    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    outputs, inputs = as_list(outputs, "outputs"), as_list(inputs, "inputs")
     given = grad_outputs if isinstance(grad_outputs, (list, tuple)) else [grad_outputs] * len(outputs)
     if grad_outputs is not None and not isinstance(grad_outputs, (list, tuple)) and len(outputs) > 1:
         raise ArgumentError(f"grad needs a gradient for each of the {len(outputs)} outputs, and got one")
     if len(given) != len(outputs):
         raise ArgumentError(f"grad needs a gradient for each of the {len(outputs)} outputs, and got {len(given)}")
     for index, tensor in enumerate(inputs):
-        if not isinstance(tensor, Tensor) or not tensor.requires_grad:
+        if not tensor.requires_grad:
             raise NoGradientError(f"input {index} of grad, {tensor!r}, does not require grad; see requires_grad_()")
         refuse_smuggled(tensor)
     seeds = [(out, starting_gradient(out, g, create_graph)) for out, g in zip(outputs, given, strict=True)]
@@ -117,6 +116,14 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
                 f"no output depends on input {index} of grad, {inputs[index]!r}; allow_unused=True gives None for it"
             )
     return tuple([g if g is None or create_graph else Tensor(own(g)) for g in found])
+
+
+def as_list(tensors, what):
+    if isinstance(tensors, Tensor):
+        return [tensors]
+    if not isinstance(tensors, (list, tuple)) or not all(isinstance(tensor, Tensor) for tensor in tensors):
+        raise ArgumentError(f"the {what} of grad must be a Tensor or a list of them, not {tensors!r:.60}")
+    return list(tensors)
 
 
 def start(loss, gradient, retain_graph, create_graph):
@@ -171,7 +178,7 @@ class Sweep:
         """Add to the gradient that waits at `node`."""
         waiting = self.leaves if node.op is None else self.grads
         if node in waiting:
-            gradient = waiting[node] + gradient
+            gradient = plus(waiting[node], gradient)
         elif node.op is not None:
             heapq.heappush(self.heap, (-node.number, node))
         waiting[node] = gradient
@@ -185,6 +192,8 @@ class Sweep:
             gradient = call_hooks(node, gradient, self.create_graph)
         if node.holder is not None or self.targets:
             self.watch(node, gradient)
+        if self.wanted is not None and self.wanted.isdisjoint(node.inputs):
+            return "op", node, gradient, [], 0  # a target, and nothing below it is one: it is not passed
         if node.body is not None:
             return self.replay(node, gradient)
         tracer = self.context.tracer
@@ -200,7 +209,7 @@ class Sweep:
                     result = tracer.measured(vjp, gradient, node, self.read)
                 else:
                     result = vjp(gradient, node, self.read)
-            except MinigradError:
+            except (MinigradError, Warning):
                 raise
             except Exception as error:
                 raise vjp_error(node, vjp, gradient, error) from error
@@ -417,7 +426,13 @@ def add_gradients(earlier, more):
     """What `.grad` holds after another backward: recorded only if one of the two is."""
     if earlier.requires_grad or more.requires_grad:
         return earlier + more
-    return Tensor(earlier._data + more._data)
+    return Tensor(plus(earlier._data, more._data))
+
+
+def plus(a, b):
+    """a + b; NumPy makes a scalar of the sum of two 0-d arrays, and this makes it an array again."""
+    total = a + b
+    return numpy.asarray(total) if isinstance(total, numpy.generic) else total
 
 
 def fit(result, source, node, vjp):

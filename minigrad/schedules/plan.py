@@ -46,25 +46,23 @@ def count_plan(schedule, n) -> Plan:
 def count_parts(parts, first_run):
     """(peak, layers run again) of one stretch, its own input not counted.
 
-    In a replay (`first_run` false) a running layer's output counts while it runs, and the stretch's last
-    layer is not run, since its output is read by nobody in here.
+    In a replay (`first_run` false) a running layer's output counts while it runs, and nothing is run for the
+    stretch's own output, since nobody in here reads it: not the last layer if it is taped, and not the last
+    part at all if it is a checkpoint (its own replay follows).
     """
     held, peak, runs, before = 0, 0, 0, []
-    to_run = sum(length for length, _ in parts) - 1
     for index, (length, inner) in enumerate(parts):
+        is_last = index + 1 == len(parts)
         before.append(held)
-        steps = length if first_run else min(length, to_run - runs)
-        runs += steps
-        held_in_part = length - 1 if inner is None else 0
-        if not first_run and steps:
-            # The last layer of the part that runs: its input is held if it is taped (or the part's own
-            # input), and its output lives beside it.
-            running = steps if inner is None else min(steps, 2)
-            peak = max(peak, held + running)
-        held += held_in_part
+        if not first_run:
+            steps = length if not is_last else length - 1 if inner is None else 0
+            # A taped layer's input is held; an advancing one has its input and its output beside what is
+            # held, except the first, whose input is the part's own.
+            peak = max(peak, held + (steps if inner is None else min(steps, 2)))
+            runs += steps
+        held += length - 1 if inner is None else 0
         peak = max(peak, held)
-        held += index + 1 < len(parts)  # the next part's input
-    runs = 0 if first_run else runs
+        held += not is_last  # the next part's input
     for (length, inner), below in zip(reversed(parts), reversed(before), strict=True):
         if inner is not None:
             inner_peak, inner_runs = count_parts(inner.split(length), first_run=False)

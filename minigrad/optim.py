@@ -1,0 +1,323 @@
+"""Optimizers: what a training step does with the gradients. The formulas are torch's.
+
+A step reads `parameter.grad` and puts a fresh array into the parameter. It computes on plain arrays, so
+nothing of it is recorded, whatever the mode. Putting new data into a leaf moves the leaf to the end of the
+tape (`Leaf.replace`): a graph that was made from the old weights and still needs them will say so.
+
+A parameter whose gradient is None took no part in the loss. It is left alone, by momentum and weight decay
+too, and the count of its steps does not go on.
+"""
+
+import math
+import numbers
+
+import numpy
+
+from .device import array_module, device_of, to_device
+from .errors import ArgumentError, MinigradError
+from .tensor import Tensor
+
+__all__ = ["Optimizer", "OptimizerError", "SGD", "Adam", "AdamW", "clip_grad_norm_"]
+
+
+class OptimizerError(MinigradError, ValueError):
+    """Parameters, settings or a state that an optimizer cannot work with."""
+
+
+class Optimizer:
+    """What all optimizers share: groups of parameters, the state of each parameter, saving and loading.
+
+    params    tensors that are leaves, such as model.parameters(); or a list of dicts, each with "params" and
+              the settings that differ for these
+    settings  the values for groups that say nothing else
+
+    param_groups  a list of dicts: "params" and the settings; change group["lr"] freely
+    state         parameter -> dict of "step" and of the arrays that the optimizer keeps for it
+
+    A subclass defines `check(settings)` and `update(array, gradient, state, settings)`, which gives the new
+    array. Raises OptimizerError (a ValueError) for no parameters, one given twice, or a setting out of range.
+    """
+
+    def __init__(self, params, **settings):
+        self.defaults = settings
+        self.param_groups, self.state = [], {}
+        groups = listed(params)
+        if not groups:
+            raise OptimizerError("an optimizer needs at least one parameter, and was given none")
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, group):
+        """Add a dict of "params" and of the settings that are their own."""
+        unknown = [key for key in group if key != "params" and key not in self.defaults]
+        if "params" not in group or unknown:
+            what = f"has no {unknown[0]!r}" if unknown else 'needs "params"'
+            names = ", ".join(self.defaults)
+            raise OptimizerError(f"a group of {type(self).__name__} {what}; the settings are {names}")
+        group = {**self.defaults, **group, "params": listed(group["params"])}
+        known = {id(p) for other in self.param_groups for p in other["params"]}
+        for index, parameter in enumerate(group["params"]):
+            check_parameter(parameter, index)
+            if id(parameter) in known:
+                raise OptimizerError(
+                    f"parameter {index}, {parameter!r}, is given twice, and would be stepped twice. "
+                    "model.parameters() has each once"
+                )
+            known.add(id(parameter))
+        self.check(group)
+        self.param_groups.append(group)
+
+    def check(self, settings):
+        """Raise OptimizerError if a setting is out of range."""
+
+    def update(self, array, gradient, state, settings):
+        """The array that takes the place of `array`; may change `state`, the dict of this parameter."""
+        raise MinigradError(f"{type(self).__name__} does not say how to update a parameter")
+
+    def step(self):
+        """Move each parameter that has a gradient."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                array, gradient = parameter.data, parameter.grad.data
+                gradient = gradient.astype(array.dtype, copy=False)
+                state = self.state.setdefault(parameter, {"step": 0})
+                state["step"] += 1
+                new = self.update(array, gradient, state, group)
+                parameter._replace(array_module(array).asarray(new, dtype=array.dtype))
+
+    def zero_grad(self, set_to_none=True):
+        """Forget all gradients: None, or zeros with set_to_none=False."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if set_to_none or parameter.grad is None:
+                    parameter.grad = None
+                else:
+                    parameter.grad = Tensor(array_module(parameter.data).zeros_like(parameter.data))
+
+    # ---- saving ------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict:
+        """The state and the settings as numbers and NumPy arrays (copies). Parameters are numbered."""
+        order = [parameter for group in self.param_groups for parameter in group["params"]]
+        index = {id(parameter): i for i, parameter in enumerate(order)}
+        state = {
+            index[id(parameter)]: {key: saved(value) for key, value in values.items()}
+            for parameter, values in self.state.items()
+        }
+        groups = [{**group, "params": [index[id(p)] for p in group["params"]]} for group in self.param_groups]
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, saved_state):
+        """Continue where `saved_state` left off. Raises OptimizerError, and then nothing has been changed."""
+        try:
+            groups, states = saved_state["param_groups"], saved_state["state"]
+            sizes = [len(group["params"]) for group in groups]
+        except (TypeError, KeyError) as error:
+            raise OptimizerError(f"this is not the state_dict() of an optimizer: {error!r}") from error
+        if sizes != [len(group["params"]) for group in self.param_groups]:
+            mine = [len(group["params"]) for group in self.param_groups]
+            raise OptimizerError(f"the state has groups of {sizes} parameters, and this optimizer of {mine}")
+        settings = [{key: group[key] for key in self.defaults if key in group} for group in groups]
+        for own, loaded in zip(self.param_groups, settings, strict=True):
+            self.check({**own, **loaded})
+        order = [parameter for group in self.param_groups for parameter in group["params"]]
+        ids = [i for group in groups for i in group["params"]]
+        state = {}
+        for i, parameter in zip(ids, order, strict=True):
+            if i in states:
+                kept = {key: value for key, value in states[i].items() if value is not None}
+                state[parameter] = {key: restored(key, value, parameter) for key, value in kept.items()}
+        for own, loaded in zip(self.param_groups, settings, strict=True):
+            own.update(loaded)
+        self.state = state
+
+    def __repr__(self):
+        count = sum(len(group["params"]) for group in self.param_groups)
+        settings = ", ".join(f"{key}={value}" for key, value in self.defaults.items())
+        return f"{type(self).__name__}({count} parameters, {settings})"
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum if wanted.
+
+        d = g + weight_decay * p
+        v = momentum * v + (1 - dampening) * d           (v = d at the first step)
+        p = p - lr * (d + momentum * v if nesterov else v)
+
+    Source: Sutskever et al. 2013 for (Nesterov's) momentum, in torch's arrangement of it.
+
+    >>> import minigrad as mg
+    >>> w = mg.tensor([1.0], requires_grad=True)
+    >>> optimizer = SGD([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    Tensor([0.8], float32, requires_grad)
+    """
+
+    def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False):
+        super().__init__(
+            params,
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+        )
+
+    def check(self, settings):
+        for key in ("lr", "momentum", "weight_decay"):
+            check_range(settings, key, 0)
+        check_range(settings, "dampening", -math.inf)
+        if settings["nesterov"] and (settings["momentum"] == 0 or settings["dampening"] != 0):
+            raise OptimizerError("nesterov needs a momentum above 0 and no dampening")
+
+    def update(self, p, g, state, settings):
+        lr, momentum, decay = map(float, (settings["lr"], settings["momentum"], settings["weight_decay"]))
+        d = g + decay * p if decay else g
+        if momentum:
+            if "momentum_buffer" in state:
+                v = momentum * state["momentum_buffer"] + (1 - float(settings["dampening"])) * d
+            else:
+                v = d.copy()
+            state["momentum_buffer"] = v
+            d = d + momentum * v if settings["nesterov"] else v
+        return p - lr * d
+
+
+class Adam(Optimizer):
+    """Adam: steps scaled by running means of the gradient and of its square.
+
+        d = g + weight_decay * p
+        m = b1 * m + (1 - b1) * d            v = b2 * v + (1 - b2) * d**2
+        p = p - lr / (1 - b1**t) * m / (sqrt(v / (1 - b2**t)) + eps)
+
+    t counts the steps of each parameter by itself.
+
+    Source: Kingma and Ba 2015, arXiv:1412.6980.
+    """
+
+    decoupled = False  # whether weight decay stays out of the running means
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
+        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+    def check(self, settings):
+        for key in ("lr", "eps", "weight_decay"):
+            check_range(settings, key, 0)
+        betas = settings["betas"]
+        if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+            raise OptimizerError(f"betas must be two numbers, not {betas!r}")
+        for i, beta in enumerate(betas):
+            check_range({f"betas[{i}]": beta}, f"betas[{i}]", 0, 1)
+
+    def update(self, p, g, state, settings):
+        lr, eps, decay = map(float, (settings["lr"], settings["eps"], settings["weight_decay"]))
+        b1, b2 = map(float, settings["betas"])
+        if decay and self.decoupled:
+            p = p * (1 - lr * decay)
+        elif decay:
+            g = g + decay * p
+        t = state["step"]
+        m = state["exp_avg"] = b1 * state.get("exp_avg", 0) + (1 - b1) * g
+        v = state["exp_avg_sq"] = b2 * state.get("exp_avg_sq", 0) + (1 - b2) * (g * g)
+        scale = array_module(p).sqrt(v) / math.sqrt(1 - b2**t) + eps
+        return p - lr / (1 - b1**t) * m / scale
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay: p = p * (1 - lr * weight_decay), and then Adam's step without decay.
+
+    Source: Loshchilov and Hutter 2019, arXiv:1711.05101.
+    """
+
+    decoupled = True
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
+        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False) -> Tensor:
+    """Scale all gradients by one factor, so that their norm, taken together, is at most `max_norm`.
+
+    parameters          tensors, each counted once; those without a gradient do not count
+    norm_type           the p of the p-norm; math.inf for the largest absolute value
+    error_if_nonfinite  raise OptimizerError if the norm is infinite or not a number
+
+    Returns the norm before, a Tensor of one element. Source: Pascanu et al. 2013, arXiv:1211.5063; the factor
+    max_norm / (norm + 1e-6) is torch's.
+
+    >>> import minigrad as mg
+    >>> w = mg.tensor([0.0, 0.0], requires_grad=True)
+    >>> w.grad = mg.tensor([3.0, 4.0])
+    >>> clip_grad_norm_([w], 1.0), w.grad
+    (Tensor(5., float32), Tensor([0.6, 0.8], float32))
+    """
+    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    unique = {id(p): p for p in parameters if p.grad is not None}.values()
+    check_range({"max_norm": max_norm}, "max_norm", 0)
+    if not unique:
+        return Tensor(numpy.zeros((), numpy.float32))
+    norms = [norm_of(p.grad.data, norm_type) for p in unique]
+    norms = [to_device(norm, device_of(norms[0])) for norm in norms]
+    total = norm_of(array_module(*norms).stack(norms), norm_type)
+    if error_if_nonfinite and not math.isfinite(float(total)):
+        raise OptimizerError(
+            f"the norm of the gradients is {float(total)}; no factor brings that to {max_norm}"
+        )
+    factor = max_norm / (float(total) + 1e-6)
+    if not factor >= 1:
+        for p in unique:
+            p.grad = Tensor(array_module(p.grad.data).asarray(p.grad.data * factor))
+    return Tensor(total)
+
+
+# ---- Checks ------------------------------------------------------------------------------------------
+
+
+def listed(params):
+    """The parameters, or the groups, as a list; a tensor or a module by itself is a mistake."""
+    if isinstance(params, Tensor):
+        raise ArgumentError("an optimizer takes a list of parameters; write [tensor] for a single one")
+    if hasattr(params, "parameters"):
+        raise ArgumentError("an optimizer takes parameters, not a module; write model.parameters()")
+    return list(params)
+
+
+def check_parameter(parameter, index):
+    if not isinstance(parameter, Tensor):
+        raise ArgumentError(f"parameter {index} is no tensor but {type(parameter).__name__}")
+    if not parameter.is_leaf:
+        raise OptimizerError(
+            f"parameter {index} was made by {parameter.node}; an optimizer can only move leaves: those of "
+            "mg.tensor(…, requires_grad=True) and nn.Parameter"
+        )
+
+
+def check_range(settings, key, low, below=math.inf):
+    value = settings[key]
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low <= value < below:
+        limits = f"at least {low}" + (f" and below {below}" if below < math.inf else "")
+        raise OptimizerError(f"{key} must be a number, {limits}, and is {value!r}")
+
+
+def norm_of(array, p):
+    """The p-norm of all elements, an array of no axes."""
+    module = array_module(array)
+    return module.asarray(module.linalg.norm(array.reshape(-1), p))
+
+
+def saved(value):
+    return value if isinstance(value, numbers.Real) else numpy.array(to_device(value, "cpu"))
+
+
+def restored(key, value, parameter):
+    """A value of a saved state for this parameter: a number, or an array of its shape, on its device."""
+    if key == "step":
+        return int(value)  # torch saves a tensor
+    array = numpy.array(value, dtype=parameter.dtype)
+    if array.shape != parameter.shape:
+        raise OptimizerError(f"{key} has shape {array.shape} in the state, not {parameter.shape}")
+    return to_device(array, parameter.device)
