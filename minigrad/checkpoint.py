@@ -184,7 +184,7 @@ class Region:
         """One op, or ops that keep nothing: then the boundary costs as much as the tape would have."""
         plain = buffers_of_plain_taping(body)
         kept = [s for s in body.boundary if s in work.read and not is_parameter(s)]
-        if len(plain) <= len(kept):
+        if sum(map(is_new, plain)) <= sum(map(is_new, kept)):
             warn(
                 self.where,
                 f"{self} saves nothing: it keeps {count(len(kept), 'buffer')}, where the tape without it would "
@@ -203,6 +203,11 @@ class Region:
 
 def is_parameter(node):
     return node.op is None and node.role == "parameter"
+
+
+def is_new(node):
+    """Whether keeping this node's buffer costs anything: not if the tape holds it already for somebody else."""
+    return node.op is None or node.out is None
 
 
 def buffers_of_plain_taping(body):

@@ -224,10 +224,10 @@ class Op:
                 problem = "twice" if name in given else "which it does not have"
                 raise ArgumentError(f"{self.name} was given {name!r}, {problem}; it takes {', '.join(names)}")
             given[name] = value
-        inputs = [given.pop(name, self.defaults.get(name, ...)) for name in names[: self.arity]]
-        if ... in inputs:
-            missing = names[inputs.index(...)]
-            raise ArgumentError(f"{self.name} needs {missing!r}; it takes {', '.join(names)}")
+        for name in names[: self.arity]:
+            if name not in given and name not in self.defaults:
+                raise ArgumentError(f"{self.name} needs {name!r}; it takes {', '.join(names)}")
+        inputs = [given.pop(name, self.defaults.get(name)) for name in names[: self.arity]]
         while inputs and inputs[-1] is None:
             inputs.pop()
         return inputs, given

@@ -77,7 +77,7 @@ def saved(tensor) -> Saved:
         raise NoGradientError(f"the tape keeps nothing for {tensor!r}, which does not require grad")
     readers = {}
     for node in reachable([tensor.node]):
-        for source in read_in_backward(node):
+        for source in dict.fromkeys(read_in_backward(node)):
             if source.out is not None and source.dtype is not None:
                 readers.setdefault(source, []).append(node)
     rows = [Kept(n, n.out.nbytes, tuple(r)) for n, r in readers.items() if not is_parameter(n)]
