@@ -204,10 +204,12 @@ class Op:
             for i, arg in enumerate(args):
                 if inputs[i] is None:
                     inputs[i] = arg.node if isinstance(arg, Tensor) else Leaf(arrays[i])
-        frame = get_frame(1)
-        while frame.f_code.co_filename in ENGINE_FILES and frame.f_back is not None:
+        frame = get_frame(1)  # as user_position() does, without its call
+        code = frame.f_code
+        while code.co_filename in ENGINE_FILES and frame.f_back is not None:
             frame = frame.f_back
-        where = frame.f_code, frame.f_lasti
+            code = frame.f_code
+        where = code, frame.f_lasti
         node = record(self, settings, inputs, arrays, out, out.shape, out.dtype, needs, context.layer, where, context)
         return Tensor(out, node if needs.vjps or region is not None else None)
 

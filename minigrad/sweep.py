@@ -199,16 +199,16 @@ class Sweep:
         tracer = self.context.tracer
         if tracer is not None:
             tracer.sweeps(node)
-        results = []
+        results, read, waiting, leaves = [], self.read, self.grads, self.leaves
         for index, vjp in node.needs.vjps:
             source = node.inputs[index]
             if self.wanted is not None and source not in self.wanted:
                 continue
             try:
                 if tracer is not None and tracer.workspace:
-                    result = tracer.measured(vjp, gradient, node, self.read)
+                    result = tracer.measured(vjp, gradient, node, read)
                 else:
-                    result = vjp(gradient, node, self.read)
+                    result = vjp(gradient, node, read)
             except (MinigradError, Warning):
                 raise
             except Exception as error:
@@ -218,11 +218,17 @@ class Sweep:
             results.append(result)
             if result.shape != source.shape or result.dtype is not source.dtype or not source.shape:
                 result = fit(result, source, node, vjp)
-            if result is gradient and source.op is None:
-                result = passed_on(result)
             if tracer is not None:
                 tracer.gradient(source, result)
-            self.give(source, result)
+            if source.op is None:
+                if result is gradient:
+                    result = passed_on(result)
+                leaves[source] = plus(leaves[source], result) if source in leaves else result
+            elif source in waiting:
+                waiting[source] = plus(waiting[source], result)
+            else:
+                waiting[source] = result
+                heapq.heappush(self.heap, (-source.number, source))
         return "op", node, gradient, results, self.release(node)
 
     def step_in_modes(self, node):
@@ -323,7 +329,7 @@ class Sweep:
             if leaf.hooks:
                 gradient = call_hooks(leaf, gradient, self.create_graph)
             self.watch(leaf, gradient)
-        totals = []
+        totals, tracer = [], self.context.tracer
         for node, gradient in self.deposits:
             tensor = node.holder()
             if tensor is not None:
@@ -331,8 +337,8 @@ class Sweep:
                 totals.append((tensor, total if tensor._grad is None else add_gradients(tensor._grad, total)))
         for tensor, total in totals:
             tensor._grad = total
-            if self.context.tracer is not None:
-                self.context.tracer.gradient(tensor._node, total)
+            if tracer is not None:
+                tracer.gradient(tensor._node, total)
         for node, gradient in self.deposits:
             if node.op is None:
                 yield "leaf", node, gradient, [], 0
@@ -447,7 +453,8 @@ def fit(result, source, node, vjp):
                 f"for an input of shape {source.shape}; a vjp must give its input's shape, or one that "
                 "broadcasting made of it"
             )
-        result = result.sum(axis=axes)
+        # add.reduce is what the method calls in the end
+        result = numpy.add.reduce(result, axes) if type(result) is numpy.ndarray else result.sum(axis=axes)
         if result.shape != source.shape:
             result = result.reshape(source.shape)
     return result if result.dtype == source.dtype else result.astype(source.dtype)

@@ -1,0 +1,23 @@
+"""The command line: `python -m minigrad COMMAND`."""
+
+import argparse
+import importlib
+import sys
+
+COMMANDS = {"demo": ("minigrad.demo", "a hundred live activations become nineteen, on real digits")}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="python -m minigrad",
+        description="minigrad's programs; each has a --help of its own.",
+        epilog="\n".join(f"  {name:8} {what}" for name, (_, what) in COMMANDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=COMMANDS)
+    options = parser.parse_args(sys.argv[1:2] or ["--help"])
+    return importlib.import_module(COMMANDS[options.command][0]).main(sys.argv[2:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
