@@ -174,19 +174,21 @@ class Op:
         region, tracer = context.region, context.tracer
         arrays, inputs, mask, bit, strangers = [], [], 0, 1, False
         for arg in args:
-            node = None
             if isinstance(arg, Tensor):
-                node, array = arg._node, arg._data
+                node = arg._node
+                arrays.append(arg._data)
+                inputs.append(node)
                 if node is None:
                     strangers = True
-                elif node.region is not region and node.region is not None and not node.region.open:
-                    node, strangers = come_out(arg), True
-                elif node.requires_grad:
-                    mask |= bit
+                else:
+                    if node.region is not region and node.region is not None:
+                        node = inputs[-1] = across_border(arg)
+                    if node.requires_grad:
+                        mask |= bit
             else:
-                array, strangers = arg, True
-            arrays.append(array)
-            inputs.append(node)
+                arrays.append(arg)
+                inputs.append(None)
+                strangers = True
             bit <<= 1
         if strangers:
             if not any([isinstance(arg, Tensor) for arg in args]):
@@ -209,8 +211,8 @@ class Op:
         while code.co_filename in ENGINE_FILES and frame.f_back is not None:
             frame = frame.f_back
             code = frame.f_code
-        where = code, frame.f_lasti
-        node = record(self, settings, inputs, arrays, out, out.shape, out.dtype, needs, context.layer, where, context)
+        shape, dtype, layer, offset = out.shape, out.dtype, context.layer, frame.f_lasti
+        node = record(self, settings, inputs, arrays, out, shape, dtype, needs, layer, code, offset, context)
         return Tensor(out, node if needs.vjps or region is not None else None)
 
     def _bind(self, args, settings):
@@ -262,7 +264,7 @@ def run(op, arrays, settings, tracer=None):
     return out
 
 
-def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, where, context):
+def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, code, offset, context):
     """Write one line on the tape: make its node, and retain the buffers that its vjps will read.
 
     `inputs` is a list of nodes and `arrays` their values. A replay passes None for a value that nobody reads.
@@ -270,14 +272,16 @@ def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, where,
     """
     region = context.region
     if region is not None:
-        node = Node(op, settings, tuple(inputs), shape, dtype, layer, where, bool(needs.vjps), needs, region)
+        inputs, requires_grad = tuple(inputs), bool(needs.vjps)
+        node = Node(op, settings, inputs, shape, dtype, layer, code, offset, requires_grad, needs, region)
         region.add(node, arrays, out)
         return node
     if len(needs.vjps) != len(inputs):  # of constants that no vjp reads, keep no data
         for i, source in enumerate(inputs):
             if source.op is None and i not in needs.inputs:
                 inputs[i] = hollow(source)
-    node = Node(op, settings, tuple(inputs), shape, dtype, layer, where, bool(needs.vjps), needs, None)
+    inputs = tuple(inputs)
+    node = Node(op, settings, inputs, shape, dtype, layer, code, offset, bool(needs.vjps), needs, None)
     for i in needs.inputs:
         source = inputs[i]
         if source.out is None:
@@ -291,12 +295,17 @@ def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, where,
     return node
 
 
-def come_out(tensor):
-    """A tensor made in a checkpoint that has ended is used outside: a constant may be, the rest may not."""
-    if tensor.requires_grad:
-        refuse_smuggled(tensor)
-    tensor._node = None
-    return None
+def across_border(tensor):
+    """The node of a tensor that was made in another region than the one that uses it.
+
+    From a region that is still open, it is part of the boundary. From one that has ended, a value without
+    gradient has become a constant, and everything else is an error.
+    """
+    if not tensor._node.region.open:
+        if tensor.requires_grad:
+            refuse_smuggled(tensor)
+        tensor._node = None
+    return tensor.node
 
 
 def explained(op, arrays, error):

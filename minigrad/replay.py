@@ -197,10 +197,10 @@ def tape_op(line, values, fresh):
     """Write one op of a body on the tape again."""
     inputs = [fresh_input(source, values, fresh) for source in line.inputs]
     arrays = [source.out if source.dtype is None else values.get(source) for source in line.inputs]
-    out, context = values.get(line), local.context
     node = record(
-        line.op, line.attrs, inputs, arrays, out, line.shape, line.dtype, line.needs, line.layer, line.where, context
-    )
+        line.op, line.attrs, inputs, arrays, values.get(line), line.shape, line.dtype, line.needs,
+        line.layer, line.code, line.offset, local.context,
+    )  # fmt: skip
     fresh[line] = with_watchers(node, line)
 
 
@@ -236,7 +236,7 @@ def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where):
     nodes = []
     for index, output in enumerate(outputs):
         node = Node(
-            CHECKPOINT, {"index": index}, inputs, output.shape, output.dtype, layer, where,
+            CHECKPOINT, {"index": index}, inputs, output.shape, output.dtype, layer, *where,
             output.requires_grad, NOTHING, region,
         )  # fmt: skip
         node.body, node.name = body, body.name

@@ -72,7 +72,7 @@ def steps(loss, gradient=None, retain_graph=False, create_graph=False):
     >>> [step.kind for step in steps(x * x * x)]
     ['op', 'op', 'leaf']
     """
-    return map(Step._make, start(loss, gradient, retain_graph, create_graph).walk())
+    return map(Step._make, start(loss, gradient, retain_graph, create_graph, watched=True).walk())
 
 
 def backward(loss, gradient=None, retain_graph=False, create_graph=False):
@@ -126,9 +126,9 @@ def as_list(tensors, what):
     return list(tensors)
 
 
-def start(loss, gradient, retain_graph, create_graph):
+def start(loss, gradient, retain_graph, create_graph, watched=False):
     seed = starting_gradient(loss, gradient, create_graph)
-    return Sweep([(loss, seed)], retain_graph or create_graph, create_graph)
+    return Sweep([(loss, seed)], retain_graph, create_graph, watched=watched)
 
 
 def run_to_end(walk):
@@ -141,11 +141,12 @@ class Sweep:
 
     With `targets` it collects their gradients, follows only nodes that lead to one, and leaves nothing in
     any `.grad`. With `create_graph` gradients are Tensors and every vjp is recorded; otherwise arrays.
+    A walk that is not `watched` yields steps without `grads`, and none for leaves: nobody looks at them.
     """
 
-    def __init__(self, seeds, retain_graph, create_graph, targets=None):
-        self.context = local.context
-        self.retain_graph, self.create_graph = retain_graph, create_graph
+    def __init__(self, seeds, retain_graph, create_graph, targets=None, watched=False):
+        self.context, self.watched = local.context, watched
+        self.retain_graph, self.create_graph = retain_graph or create_graph, create_graph
         self.read = read_tensor if create_graph else read_array
         self.heap, self.grads = [], {}
         self.leaves, self.deposits = {}, []
@@ -200,22 +201,21 @@ class Sweep:
         if tracer is not None:
             tracer.sweeps(node)
         results, read, waiting, leaves = [], self.read, self.grads, self.leaves
+        measuring = tracer is not None and tracer.workspace
         for index, vjp in node.needs.vjps:
             source = node.inputs[index]
             if self.wanted is not None and source not in self.wanted:
                 continue
             try:
-                if tracer is not None and tracer.workspace:
-                    result = tracer.measured(vjp, gradient, node, read)
-                else:
-                    result = vjp(gradient, node, read)
+                result = tracer.measured(vjp, gradient, node, read) if measuring else vjp(gradient, node, read)
             except (MinigradError, Warning):
                 raise
             except Exception as error:
                 raise vjp_error(node, vjp, gradient, error) from error
             if result is None:
                 continue
-            results.append(result)
+            if self.watched:
+                results.append(result)
             if result.shape != source.shape or result.dtype is not source.dtype or not source.shape:
                 result = fit(result, source, node, vjp)
             if tracer is not None:
@@ -245,18 +245,20 @@ class Sweep:
 
     def release(self, node):
         """Let go of what a swept node holds, unless another walk is to follow. Returns the bytes freed."""
-        if node.region is not None or self.create_graph or (self.retain_graph and node.number < self.start):
+        if self.retain_graph and (self.create_graph or node.number < self.start) or node.region is not None:
             return 0
         if self.context.tracer is not None:
             self.context.tracer.let_go(node)
-        node.freed, node.body = True, None
+        node.freed = True
+        node.body = None
         if len(node.needs.vjps) != len(node.inputs):  # there are constants among them
             node.inputs = tuple([hollow(source) for source in node.inputs])
-        if node.out is None:
+        out = node.out
+        if out is None:
             return 0
-        freed, node.out = node.out.nbytes, None
+        node.out = None
         self.buffers_freed += 1
-        return freed
+        return out.nbytes
 
     def watch(self, node, gradient):
         """Collect what `grad` asked for, and what `retain_grad` asked for."""
@@ -339,7 +341,7 @@ class Sweep:
             tensor._grad = total
             if tracer is not None:
                 tracer.gradient(tensor._node, total)
-        for node, gradient in self.deposits:
+        for node, gradient in self.deposits if self.watched else ():
             if node.op is None:
                 yield "leaf", node, gradient, [], 0
 
@@ -423,9 +425,9 @@ def passed_on(gradient):
 
 def own(array):
     """An array that nobody else can see: itself if it is fresh, a copy if it is a view or the tape's own."""
-    if array.base is not None or not getattr(array.flags, "writeable", True):
-        return array.copy()
-    return array
+    if array.base is None and (type(array) is not numpy.ndarray or array.flags.writeable):
+        return array
+    return array.copy()
 
 
 def add_gradients(earlier, more):

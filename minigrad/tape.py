@@ -32,8 +32,8 @@ class Node:
     shape, dtype   of the value, also when the buffer is gone
     number         its place on the tape
     layer          path of the nn layers that were running, such as "blocks.3.attn"
-    where          the user's own source line, as (code object, instruction offset): never a frame,
-                   which would keep every variable of that function alive
+    code, offset   the user's own source line, as code object and instruction offset (together: `where`).
+                   Never a frame, which would keep every variable of that function alive
     requires_grad  whether a gradient flows through it
     needs          what its vjps will read (op.Needs)
     freed          an earlier backward has passed here and let the buffers go
@@ -51,7 +51,8 @@ class Node:
         "dtype",
         "number",
         "layer",
-        "where",
+        "code",
+        "offset",
         "requires_grad",
         "needs",
         "freed",
@@ -63,7 +64,7 @@ class Node:
         "__weakref__",
     )
 
-    def __init__(self, op, attrs, inputs, shape, dtype, layer, where, requires_grad, needs, region):
+    def __init__(self, op, attrs, inputs, shape, dtype, layer, code, offset, requires_grad, needs, region):
         self.op = op
         self.attrs = attrs
         self.inputs = inputs
@@ -72,7 +73,8 @@ class Node:
         self.dtype = dtype
         self.number = next_number()
         self.layer = layer
-        self.where = where
+        self.code = code
+        self.offset = offset
         self.requires_grad = requires_grad
         self.needs = needs
         self.freed = False
@@ -99,6 +101,11 @@ class Node:
         return None if self.out is None or not hasattr(self.out, "base") else device_of(self.out)
 
     @property
+    def where(self):
+        """The user's source position as (code object, instruction offset); None for a leaf."""
+        return None if self.code is None else (self.code, self.offset)
+
+    @property
     def line(self) -> str:
         """Where the user wrote it, as "train.py:41"; "" for a leaf."""
         return source_line(self.where)
@@ -107,7 +114,7 @@ class Node:
         kind = self.op.name if self.op is not None else "leaf"
         label = f" {self.name!r}" if self.name else ""
         layer = f" in {self.layer}" if self.layer else ""
-        line = f" at {self.line}" if self.where else ""
+        line = f" at {self.line}" if self.code is not None else ""
         state = "live" if self.out is not None else "dropped"
         return f"<{kind} #{self.number}{label} {tuple(self.shape)} {self.dtype}{layer}{line}, {state}>"
 
@@ -129,6 +136,7 @@ class Leaf(Node):
             getattr(data, "shape", ()),
             getattr(data, "dtype", None),
             local.context.layer,
+            None,
             None,
             requires_grad,
             None,
