@@ -317,7 +317,7 @@ def restored(key, value, parameter):
     """A value of a saved state for this parameter: a number, or an array of its shape, on its device."""
     if key == "step":
         return int(value)  # torch saves a tensor
-    array = numpy.array(value, dtype=parameter.dtype)
+    array = numpy.asarray(value).astype(parameter.dtype)
     if array.shape != parameter.shape:
         raise OptimizerError(f"{key} has shape {array.shape} in the state, not {parameter.shape}")
     return to_device(array, parameter.device)

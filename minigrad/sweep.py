@@ -72,7 +72,7 @@ def steps(loss, gradient=None, retain_graph=False, create_graph=False):
     >>> [step.kind for step in steps(x * x * x)]
     ['op', 'op', 'leaf']
     """
-    return map(Step._make, start(loss, gradient, retain_graph, create_graph, watched=True).walk())
+    return named_steps(start(loss, gradient, retain_graph, create_graph, watched=True).walk())
 
 
 def backward(loss, gradient=None, retain_graph=False, create_graph=False):
@@ -116,6 +116,11 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
                 f"no output depends on input {index} of grad, {inputs[index]!r}; allow_unused=True gives None for it"
             )
     return tuple([g if g is None or create_graph else Tensor(own(g)) for g in found])
+
+
+def named_steps(walk):
+    for fields in walk:
+        yield Step._make(fields)
 
 
 def as_list(tensors, what):

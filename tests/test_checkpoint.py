@@ -161,10 +161,10 @@ def test_what_changes_after_the_first_run_changes_nothing(parameter, same_bits):
         h = checkpoint(lambda t: mg.tanh(t * state["scale"]) * t, h)
         state["scale"] = 50.0
         cache.append(x)
-        functions = [lambda t: t * float(i) * t for i in range(1, 4)]
-        for i, function in enumerate(functions, 1):
+        i, functions = 1.0, [lambda t: t * i * t for _ in range(3)]  # noqa: B023
+        for function in functions:
             h = checkpoint(function, h)
-        i = 99
+        cache.append(functions)
         h.sum().backward()
         return [x.grad, np.array(len(cache))]
 
@@ -219,7 +219,7 @@ def test_a_boundary_that_no_replay_reads_is_not_kept(parameter):
     h = mg.tanh(x) * 2.0
     constant = mg.tensor(np.ones(4))
     gone = weakref.ref(constant.data), weakref.ref(h.data)
-    y = mg.checkpoint(lambda t: t + constant + t, h)
+    y = mg.checkpoint(lambda t: t + constant + t, h)  # noqa: F821
     del constant, h
     assert gone[0]() is None and gone[1]() is None
     y.sum().backward()
@@ -445,9 +445,8 @@ def test_an_error_inside_leaves_the_state_as_it_was(parameter):
 def test_the_layer_and_line_of_replayed_nodes_are_those_of_the_first_run(parameter):
     y = mg.checkpoint(lambda t: mg.tanh(t) * t, parameter(3), name="block")
     lines = [(line.op.name, line.line) for line in y.node.body.lines]
-    replayed = [
-        (step.node.op.name, step.node.line) for step in mg.steps(y.sum()) if step.kind == "op" and step.node.op.name != "sum"
-    ]  # fmt: skip
+    swept = [step.node for step in mg.steps(y.sum()) if step.kind == "op"]
+    replayed = [(node.op.name, node.line) for node in swept if node.op.name != "sum"]
     assert replayed == lines[::-1]
     assert y.name == "block"
 

@@ -5,6 +5,7 @@ functions. A witness must pass on the engine as it is and fail on the mutant.
 """
 
 import heapq
+import sys  # noqa: E402, I001
 
 import numpy as np
 import pytest
@@ -15,8 +16,6 @@ from minigrad.op import Op, registry
 from minigrad.replay import Work
 from minigrad.sweep import Sweep
 from tests import conftest, test_checkpoint, test_reference_chain, test_sweep, test_tracer
-
-import sys  # noqa: E402, I001
 
 checkpoint_module, replay_module = sys.modules["minigrad.checkpoint"], sys.modules["minigrad.replay"]
 sweep_module, op_module = sys.modules["minigrad.sweep"], sys.modules["minigrad.op"]

@@ -14,9 +14,16 @@ SCHEDULES += [s.uniform(k) for k in (1, 2, 3, 5, 10, 50, 100)]
 
 @pytest.mark.parametrize(
     "schedule, peak, replayed",
-    [(s.store_all(), 100, 0), (1, 100, 0), (10, 19, 81), (s.every(10), 19, 81), (s.sqrt(), 19, 81), (s.triangular(), 14, 86)],
+    [
+        (s.store_all(), 100, 0),
+        (1, 100, 0),
+        (10, 19, 81),
+        (s.every(10), 19, 81),
+        (s.sqrt(), 19, 81),
+        (s.triangular(), 14, 86),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_hundred_layers(chain, schedule, peak, replayed):
     net = chain(100)
     tracer, _ = net.run(schedule)
@@ -46,8 +53,9 @@ def test_measured_is_planned_and_gradients_are_the_same_bits(chain, same_bits, s
 
 
 @pytest.mark.parametrize(
-    "length, peak, replayed", [(16, 6, 10), (64, 11, 53), (100, 14, 86), (144, 17, 127), (400, 28, 372), (1024, 45, 979)]
-)  # fmt: skip
+    "length, peak, replayed",
+    [(16, 6, 10), (64, 11, 53), (100, 14, 86), (144, 17, 127), (400, 28, 372), (1024, 45, 979)],
+)
 def test_published_numbers_of_the_triangular_split(length, peak, replayed):
     plan = s.triangular().plan(length)
     assert (plan.peak, plan.extra_forwards) == (peak, replayed)

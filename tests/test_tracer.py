@@ -12,7 +12,8 @@ from minigrad import schedules
 
 
 def total(tracer):
-    return sum(tracer.live(role) for role in ("parameter", "input", "value", "activation", "boundary", "replayed", "gradient"))
+    roles = ("parameter", "input", "value", "activation", "boundary", "replayed", "gradient")
+    return sum(tracer.live(role) for role in roles)
 
 
 def test_roles_of_a_small_run():
