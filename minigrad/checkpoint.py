@@ -9,18 +9,17 @@ repeat, statistics are not updated twice, a dropout mask comes back from its key
 variable that has changed in between can change anything.
 """
 
-import copy
 import functools
-import warnings
 
-from .errors import ArgumentError, CheckpointWarning
+from .errors import ArgumentError
 from .modes import local
+from .nesting import tensors_in, with_tensors
+from .place import source_line, user_position
 from .replay import Body, Call, Work, checkpoint_nodes, digest, execute, results
 from .schedules import as_schedule
-from .tape import hollow, line_number, source_line, user_position
+from .tape import hollow
 from .tensor import Tensor
-
-_already_warned = {}
+from .words import warn_useless
 
 
 def checkpoint(fn, *args, verify=False, name=None, **kwargs):
@@ -156,7 +155,7 @@ class Region:
         if outputs:
             for node, fresh in zip(outputs, self._record(outputs), strict=True):
                 handed_out[node]._node = fresh
-        return with_tensors(result, self, handed_out)
+        return with_tensors(result, handed_out)
 
     def _record(self, outputs):
         body = Body(*self._alive(outputs), self.schedule, self.digests, self.name)
@@ -185,12 +184,7 @@ class Region:
         plain = buffers_of_plain_taping(body)
         kept = [s for s in body.boundary if s in work.read and not is_parameter(s)]
         if sum(map(is_new, plain)) <= sum(map(is_new, kept)):
-            warn(
-                self.where,
-                f"{self} saves nothing: it keeps {count(len(kept), 'buffer')}, where the tape without it would "
-                f"keep {len(plain)}, and its replay brings the peak back to {len(plain)}. Checkpoint a longer "
-                "stretch, or leave it out",
-            )
+            warn_useless(self, len(kept), len(plain))
 
     def end(self):
         """Close the border. Whatever a `mg.grad` inside has retained on the body's lines goes."""
@@ -221,49 +215,3 @@ def buffers_of_plain_taping(body):
             kept.update(line.inputs[i] for i in line.needs.inputs)
             kept.update([line] if line.needs.out else [])
     return {node for node in kept if node.dtype is not None and not is_parameter(node)}
-
-
-def count(n, noun):
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def warn(where, text):
-    """A CheckpointWarning at the user's own line; the same line is not told twice (Python's default)."""
-    file = where[0].co_filename
-    warnings.warn_explicit(text, CheckpointWarning, file, line_number(where), registry=_already_warned)
-
-
-# ---- Nested results ----------------------------------------------------------------------------------
-
-
-def tensors_in(value):
-    """The tensors in any nesting of tuples, lists and dicts."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from tensors_in(part)
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from tensors_in(part)
-
-
-def with_tensors(value, region, handed_out):
-    """`value` with each tensor of `region` exchanged for the one that is handed out, nesting unchanged."""
-    if isinstance(value, Tensor):
-        return handed_out.get(value._node, value) if value._node is not None else value
-    if isinstance(value, (tuple, list)):
-        parts = [with_tensors(part, region, handed_out) for part in value]
-        if all(new is old for new, old in zip(parts, value, strict=True)):
-            return value
-        if isinstance(value, tuple):
-            return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
-        value = copy.copy(value)
-        value[:] = parts
-        return value
-    if isinstance(value, dict):
-        parts = {key: with_tensors(part, region, handed_out) for key, part in value.items()}
-        if any(parts[key] is not value[key] for key in parts):
-            value = copy.copy(value)
-            value.update(parts)
-    return value

@@ -27,11 +27,13 @@ import sys
 
 import numpy
 
-from .device import array_module, device_of, is_array
-from .errors import ArgumentError, DeviceError, DtypeError, IndexingError, MinigradError, ShapeError
+from .device import array_module, is_array
+from .errors import ArgumentError, MinigradError
 from .modes import local
-from .tape import ENGINE_FILES, Leaf, Node, hollow, source_line, user_position
+from .place import ENGINE_FILES
+from .tape import Leaf, Node, hollow
 from .tensor import Tensor, as_operand, frozen, refuse_smuggled
+from .words import forward_error
 
 OUT, INPUT, SHAPE, SETTING, ALL_INPUTS, ALL_SHAPES, POSITION, ABSENT = range(8)
 
@@ -257,7 +259,7 @@ def run(op, arrays, settings, tracer=None):
     except (MinigradError, Warning):
         raise
     except Exception as error:
-        raise explained(op, arrays, error) from error
+        raise forward_error(op, arrays, error) from error
     if type(out) is not numpy.ndarray:
         return frozen(out if is_array(out) else array_module(*arrays).asarray(out))
     out.setflags(False)  # write=False: nobody writes into a value of the tape
@@ -306,22 +308,3 @@ def across_border(tensor):
             refuse_smuggled(tensor)
         tensor._node = None
     return tensor.node
-
-
-def explained(op, arrays, error):
-    """An error of minigrad's kind for what NumPy said: op, shapes, layer, the user's line, what to do."""
-    layer = local.context.layer
-    place = source_line(user_position()) + (f" in layer {layer}" if layer else "")
-    shapes = ", ".join(f"{a.dtype}{list(a.shape)}" if is_array(a) else repr(a) for a in arrays)
-    devices = {device_of(a) for a in arrays if is_array(a)}
-    if len(devices) > 1:
-        where = " and ".join(sorted(devices))
-        return DeviceError(f"{op.name} at {place} got tensors on {where}; move them together with .to(device)")
-    text = f"{op.name} at {place} cannot work on {shapes}: {error}"
-    if isinstance(error, IndexError):
-        return IndexingError(text)
-    if isinstance(error, ValueError):
-        return ShapeError(text + ". Check the shapes; a reshape() or unsqueeze() may be missing")
-    if isinstance(error, TypeError):
-        return DtypeError(text)
-    return MinigradError(text)

@@ -13,10 +13,10 @@ import hashlib
 import numpy
 
 from .device import to_device
-from .errors import CheckpointError
 from .modes import local
 from .op import NOTHING, record, run
-from .tape import Leaf, Node, source_line
+from .tape import Leaf, Node
+from .words import verify_error
 
 
 class CheckpointOp:
@@ -259,11 +259,7 @@ def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where):
 def verify(line, out, body):
     """Raise CheckpointError if a replayed op gave other bits than the first run did."""
     if line in body.digests and digest(out) != body.digests[line]:
-        raise CheckpointError(
-            f"the replay of {line.op.name} at {source_line(line.where)} gave another value than its first run "
-            f"({line.dtype}{list(line.shape)}), and it is the first op of the checkpoint that does. Either the op "
-            "is not a pure function of its inputs and settings, or something wrote into a buffer behind the tape"
-        )
+        raise verify_error(line)
 
 
 def digest(array) -> bytes:

@@ -6,8 +6,8 @@ from .checkpoint import is_parameter
 from .device import memory_owner
 from .errors import NoGradientError
 from .replay import Work
-from .table import bytes_text, table
-from .tape import Tape, describe, reachable, shape_text
+from .table import bytes_text, describe, shape_text, table
+from .tape import Tape, reachable
 
 
 def tape(tensor) -> Tape:

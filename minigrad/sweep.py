@@ -13,27 +13,28 @@ Leaves get their `.grad` at the very end, all together, so a walk that is abando
 given nobody half a gradient.
 """
 
-import functools
 import heapq
 from collections import deque
 from typing import NamedTuple
 
-import numpy
-
-from .checkpoint import buffers_of_plain_taping, is_parameter, warn
-from .device import array_module
-from .errors import (
-    ArgumentError,
-    GraphFreedError,
-    MinigradError,
-    NoGradientError,
-    OverwrittenError,
-    ShapeError,
-)
+from .checkpoint import buffers_of_plain_taping, is_parameter
+from .errors import ArgumentError, MinigradError, NoGradientError
+from .gradients import (
+    add_gradients,
+    call_hooks,
+    fit,
+    own,
+    passed_on,
+    plus,
+    read_array,
+    read_tensor,
+    starting_gradient,
+)  # fmt: skip
 from .modes import local
 from .replay import Call, Work, execute, results
 from .tape import hollow, next_number, number_of, reachable
-from .tensor import Tensor, as_operand, refuse_smuggled
+from .tensor import Tensor, refuse_smuggled
+from .words import freed_error, vjp_error, warn_whole
 
 
 class Step(NamedTuple):
@@ -323,12 +324,7 @@ class Sweep:
         leaves_only = all(source.op is None for source in node.inputs)
         if leaves_only and inside > 1 and self.buffers_freed * 10 <= plain and not has_calls(body):
             boundary = sum(1 for source in node.inputs if not is_parameter(source))
-            warn(
-                node.where,
-                f"the checkpoint at {node.line} stands for the whole network, or nearly: its replay holds "
-                f"{inside + boundary} buffers at once, and the tape without it would have held {plain}. Split it, "
-                "for example with mg.checkpoint_sequential(layers, mg.schedules.sqrt(), x)",
-            )
+            warn_whole(node, inside + boundary, plain)
 
     def finish(self):
         """Deposit the gradients of leaves, all together, and yield a Step for each."""
@@ -351,131 +347,6 @@ class Sweep:
                 yield "leaf", node, gradient, [], 0
 
 
-# ---- What the walk reads and hands on ----------------------------------------------------------------
-
-
-def read_array(source, reader):
-    """The buffer of `source` for a vjp or a replay of `reader`, or an error that says why it is not there."""
-    if source.number > reader.number:
-        what = f"{source.role} {source.name}" if source.name else f"a {source.role} of shape {source.shape}"
-        raise OverwrittenError(
-            f"{what} was overwritten after the {reader.op.name} at {reader.line} read it, and backward needs the "
-            "value from before; call backward before the update, or run the forward again after it"
-        )
-    out = source.out
-    if out is None:
-        if source.region is not None and source.region.open:
-            return source.region.value(source)
-        raise freed_error(source)
-    return out
-
-
-def read_tensor(source, reader):
-    """The same as a Tensor on its node, so that what a vjp computes with it is recorded."""
-    array = read_array(source, reader)
-    return array if source.dtype is None else Tensor(array, source)
-
-
-def starting_gradient(out, gradient, create_graph):
-    """What flows into `out`: a checked gradient, of its shape and dtype, an array or (recorded) a Tensor."""
-    if not isinstance(out, Tensor):
-        raise ArgumentError(f"backward starts at a Tensor, not at {type(out).__name__}")
-    if not out.requires_grad:
-        raise NoGradientError(
-            f"backward was asked of {out!r}, which does not require grad: nothing that it was computed from does, "
-            "or it was computed inside no_grad(). Set requires_grad=True on a leaf before computing"
-        )
-    refuse_smuggled(out)
-    node = out._node
-    if node.freed:
-        raise freed_error(node)
-    if gradient is None:
-        if out.size != 1:
-            raise ShapeError(
-                f"only a scalar has an implicit gradient, and this output has shape {out.shape}; give backward a "
-                "gradient of that shape, or take .sum() first"
-            )
-        array = array_module(out._data).ones_like(out._data)
-        return Tensor(array) if create_graph else array
-    if create_graph and isinstance(gradient, Tensor):
-        array = gradient
-    else:
-        array = as_operand(gradient)
-        array = array_module(out._data).asarray(array, dtype=out.dtype)
-    if array.shape != out.shape:
-        raise ShapeError(f"the gradient given to backward has shape {array.shape}, and the output {out.shape}")
-    return (array if isinstance(array, Tensor) else Tensor(array)) if create_graph else passed_on(array)
-
-
-def call_hooks(node, gradient, create_graph):
-    """Show the gradient to the node's hooks; each may replace it."""
-    for hook in list(node.hooks):
-        shown = gradient if create_graph else Tensor(passed_on(gradient))
-        answer = hook(shown)
-        if answer is not None:
-            array = as_operand(answer)
-            if getattr(array, "shape", ()) != node.shape:
-                raise ShapeError(f"a hook on {node} gave a gradient of shape {getattr(array, 'shape', ())}")
-            if create_graph:
-                gradient = answer if isinstance(answer, Tensor) else Tensor(array_module(array).asarray(array))
-            else:
-                gradient = passed_on(array_module(array).asarray(array, dtype=node.dtype))
-    return gradient
-
-
-def passed_on(gradient):
-    """A gradient that goes on unchanged: a view, by which `own` will know that the memory is shared."""
-    return gradient if isinstance(gradient, Tensor) else gradient.view()
-
-
-def own(array):
-    """An array that nobody else can see: itself if it is fresh, a copy if it is a view or the tape's own."""
-    if array.base is None and (type(array) is not numpy.ndarray or array.flags.writeable):
-        return array
-    return array.copy()
-
-
-def add_gradients(earlier, more):
-    """What `.grad` holds after another backward: recorded only if one of the two is."""
-    if earlier.requires_grad or more.requires_grad:
-        return earlier + more
-    return Tensor(plus(earlier._data, more._data))
-
-
-def plus(a, b):
-    """a + b; NumPy makes a scalar of the sum of two 0-d arrays, and this makes it an array again."""
-    total = a + b
-    return numpy.asarray(total) if isinstance(total, numpy.generic) else total
-
-
-def fit(result, source, node, vjp):
-    """A vjp's result in the shape and dtype of the input: broadcast axes summed, precision restored."""
-    if isinstance(result, numpy.generic):
-        result = numpy.asarray(result)
-    if result.shape != source.shape:
-        axes = broadcast_axes(result.shape, source.shape)
-        if axes is None:
-            raise ShapeError(
-                f"{vjp.function.__name__} of {node.op.name} at {node.line} gave a gradient of shape {result.shape} "
-                f"for an input of shape {source.shape}; a vjp must give its input's shape, or one that "
-                "broadcasting made of it"
-            )
-        # add.reduce is what the method calls in the end
-        result = numpy.add.reduce(result, axes) if type(result) is numpy.ndarray else result.sum(axis=axes)
-        if result.shape != source.shape:
-            result = result.reshape(source.shape)
-    return result if result.dtype == source.dtype else result.astype(source.dtype)
-
-
-@functools.lru_cache(maxsize=1000)
-def broadcast_axes(shape, target):
-    """The axes along which broadcasting repeated an array of shape `target` to `shape`; None if it cannot have."""
-    lead = len(shape) - len(target)
-    if lead < 0 or any(b not in (1, a) for a, b in zip(shape[lead:], target, strict=True)):
-        return None
-    return tuple(i for i, length in enumerate(shape) if i < lead or target[i - lead] != length)
-
-
 def leading_to(targets, roots):
     """The nodes on a way from `roots` down to a target."""
     wanted = set()
@@ -487,18 +358,3 @@ def leading_to(targets, roots):
 
 def has_calls(body):
     return any(isinstance(line, Call) for line in body.lines)
-
-
-def freed_error(node):
-    what = f"{node.op.name} at {node.line}" if node.op is not None else repr(node)
-    return GraphFreedError(
-        f"backward needs what the tape kept for {what} ({node.dtype}{list(node.shape)}), and an earlier backward has "
-        "freed it. Call that one with retain_graph=True, or compute the loss again"
-    )
-
-
-def vjp_error(node, vjp, gradient, error):
-    return MinigradError(
-        f"{vjp.function.__name__}, the gradient of {node.op.name} at {node.line}, failed on a gradient of shape "
-        f"{gradient.shape}: {type(error).__name__}: {error}"
-    )

@@ -38,3 +38,46 @@ def bytes_text(count) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{int(count)} B"
+
+
+# ---- Nodes in tables ---------------------------------------------------------------------------------
+
+
+def tape_table(nodes) -> str:
+    """The lines of a tape as a table."""
+    rows = [
+        (
+            f"#{node.number}",
+            describe(node),
+            " ".join(f"#{n.number}" if n.dtype is not None else repr(n.out) for n in node.inputs),
+            shape_text(node),
+            held_text(node),
+            node.layer,
+            node.line,
+        )
+        for node in nodes
+    ]
+    note = "holds: bytes that the tape keeps of this value for backward; '-' when it keeps none."
+    return table(("node", "op", "reads", "value", "holds", "layer", "line"), rows, right=(4,), note=note)
+
+
+def describe(node) -> str:
+    """What a table calls a node: its op with its settings, or a leaf's name."""
+    if node.op is None:
+        return node.name or node.role
+    settings = ", ".join(f"{key}={short(value)}" for key, value in node.attrs.items())
+    label = f" {node.name}" if node.name else ""
+    return f"{node.op.name}{label}({settings})" if settings else node.op.name + label
+
+
+def short(value) -> str:
+    text = repr(value)
+    return text if len(text) <= 16 else text[:13] + "..."
+
+
+def shape_text(node) -> str:
+    return f"{node.dtype}{list(node.shape)}" if node.dtype is not None else "number"
+
+
+def held_text(node) -> str:
+    return f"{node.out.nbytes:,}" if hasattr(node.out, "nbytes") else "-"

@@ -13,12 +13,11 @@ So there are no reference cycles, and whatever nobody needs any more dies at onc
 """
 
 import itertools
-import os
-import sys
 
 from .device import device_of
 from .modes import local
-from .table import table
+from .place import source_line
+from .table import tape_table
 
 next_number = itertools.count(1).__next__
 
@@ -43,26 +42,9 @@ class Node:
     """
 
     __slots__ = (
-        "op",
-        "attrs",
-        "inputs",
-        "out",
-        "shape",
-        "dtype",
-        "number",
-        "layer",
-        "code",
-        "offset",
-        "requires_grad",
-        "needs",
-        "freed",
-        "region",
-        "body",
-        "hooks",
-        "holder",
-        "name",
-        "__weakref__",
-    )
+        "op", "attrs", "inputs", "out", "shape", "dtype", "number", "layer", "code", "offset", "requires_grad",
+        "needs", "freed", "region", "body", "hooks", "holder", "name", "__weakref__",
+    )  # fmt: skip
 
     def __init__(self, op, attrs, inputs, shape, dtype, layer, code, offset, requires_grad, needs, region):
         self.op = op
@@ -129,19 +111,9 @@ class Leaf(Node):
     __slots__ = ("role", "twin")
 
     def __init__(self, data, requires_grad=False, holder=None, name=None, role=None):
-        super().__init__(
-            None,
-            {},
-            (),
-            getattr(data, "shape", ()),
-            getattr(data, "dtype", None),
-            local.context.layer,
-            None,
-            None,
-            requires_grad,
-            None,
-            None,
-        )
+        shape, dtype = getattr(data, "shape", ()), getattr(data, "dtype", None)
+        layer = local.context.layer
+        super().__init__(None, {}, (), shape, dtype, layer, None, None, requires_grad, None, None)
         self.out = data
         self.holder = holder
         self.name = name
@@ -174,44 +146,6 @@ def hollow(node):
         twin.shape, twin.dtype, twin.number, twin.layer = node.shape, node.dtype, node.number, node.layer
         node.twin = twin
     return node.twin
-
-
-# ---- Where the user's program is ---------------------------------------------------------------------
-
-
-def _engine_files():
-    """The files whose frames are not the user's: all of the package but its demo, which is a program."""
-    files = set()
-    for folder, _, names in os.walk(os.path.dirname(os.path.abspath(__file__))):
-        files.update(os.path.join(folder, name) for name in names if name.endswith(".py"))
-    return {file for file in files if os.path.basename(file) != "demo.py"}
-
-
-ENGINE_FILES = _engine_files()
-
-
-def user_position(depth=2):
-    """The innermost position outside minigrad, as (code object, instruction offset)."""
-    frame = sys._getframe(depth)
-    while frame.f_code.co_filename in ENGINE_FILES and frame.f_back is not None:
-        frame = frame.f_back
-    return frame.f_code, frame.f_lasti
-
-
-def line_number(where) -> int | None:
-    """The line number of a position made by `user_position`."""
-    code, offset = where
-    for start, end, line in code.co_lines():
-        if start <= offset < end:
-            return line
-    return code.co_firstlineno
-
-
-def source_line(where) -> str:
-    """A position as "train.py:41"."""
-    if where is None:
-        return ""
-    return f"{os.path.basename(where[0].co_filename)}:{line_number(where)}"
 
 
 # ---- Lists of nodes ----------------------------------------------------------------------------------
@@ -256,20 +190,7 @@ class Tape:
         return f"<Tape of {len(self.nodes)} nodes>"
 
     def __str__(self):
-        rows = [
-            (
-                f"#{node.number}",
-                describe(node),
-                " ".join(f"#{n.number}" if n.dtype is not None else repr(n.out) for n in node.inputs),
-                shape_text(node),
-                held_text(node),
-                node.layer,
-                node.line,
-            )
-            for node in self.nodes
-        ]
-        note = "holds: bytes that the tape keeps of this value for backward; '-' when it keeps none."
-        return table(("node", "op", "reads", "value", "holds", "layer", "line"), rows, right=(4,), note=note)
+        return tape_table(self.nodes)
 
     def check(self):
         """Assert what must hold of every tape: order, shapes, no line younger than what it reads."""
@@ -297,25 +218,3 @@ def reachable(roots):
 
 def number_of(node):
     return node.number
-
-
-def describe(node) -> str:
-    """What a line of a table calls a node: its op with its settings, or a leaf's name."""
-    if node.op is None:
-        return node.name or node.role
-    settings = ", ".join(f"{key}={short(value)}" for key, value in node.attrs.items())
-    label = f" {node.name}" if node.name else ""
-    return f"{node.op.name}{label}({settings})" if settings else node.op.name + label
-
-
-def short(value) -> str:
-    text = repr(value)
-    return text if len(text) <= 16 else text[:13] + "..."
-
-
-def shape_text(node) -> str:
-    return f"{node.dtype}{list(node.shape)}" if node.dtype is not None else "number"
-
-
-def held_text(node) -> str:
-    return f"{node.out.nbytes:,}" if hasattr(node.out, "nbytes") else "-"

@@ -14,9 +14,10 @@ import weakref
 import numpy
 
 from .device import array_module, device_of, is_array, to_device
-from .errors import ArgumentError, CheckpointError, DtypeError, MinigradError, NoGradientError, ShapeError
+from .errors import ArgumentError, DtypeError, MinigradError, NoGradientError, ShapeError
 from .modes import local
-from .tape import Leaf, source_line
+from .tape import Leaf
+from .words import smuggled_error
 
 
 class Tensor:
@@ -323,11 +324,6 @@ def check_float(dtype):
 
 def refuse_smuggled(tensor):
     """Raise if `tensor` was made inside a checkpoint that has ended, and has left it by a side door."""
-    node = tensor._node
-    if node.region is None or node.region.open:
-        return
-    raise CheckpointError(
-        f"this tensor ({node.op.name}, {node.dtype}{list(node.shape)}, made at {source_line(node.where)}) was "
-        f"computed inside {node.region} but not returned from it, so there is no way for a gradient to get "
-        "back in; return it from the function, or keep t.detach() if you only want its value"
-    )
+    region = tensor._node.region
+    if region is not None and not region.open:
+        raise smuggled_error(tensor._node)
