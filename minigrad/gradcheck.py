@@ -132,7 +132,9 @@ def outputs_of(fn, inputs):
     outputs = [out for out in outputs if out.dtype.kind == "f"]
     for out in outputs:
         if out.dtype != "float64":
-            raise DtypeError(f"{name_of(fn)} made {out.dtype} of float64; a difference quotient needs float64 throughout")
+            raise DtypeError(
+                f"{name_of(fn)} made {out.dtype} of float64; a difference quotient needs float64 throughout"
+            )
     return outputs
 
 

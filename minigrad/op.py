@@ -38,7 +38,7 @@ from .words import forward_error
 OUT, INPUT, SHAPE, SETTING, ALL_INPUTS, ALL_SHAPES, POSITION, ABSENT = range(8)
 
 get_frame = sys._getframe
-registry = {}
+registry = {}  # name -> Op, of minigrad's own ops
 
 
 class Vjp:
@@ -107,7 +107,8 @@ class Op:
         self.arity = sum(p.default is p.empty for p in parameters)
         self.vjps = {}
         self._needs = {}
-        registry[self.name] = self
+        if forward.__module__.startswith(f"{__package__}.ops."):
+            registry[self.name] = self
 
     def __repr__(self):
         return f"<op {self.name}({', '.join(self.parameters)})>"
@@ -127,7 +128,7 @@ class Op:
 
         return declare
 
-    def _what_it_reads(self, function, position, count):
+    def _what_it_reads(self, function, count):
         """The reads of one vjp, from its signature; an optional input that was not given reads as None."""
         inputs = self.parameters[: self.arity]
         reads = []
@@ -135,18 +136,11 @@ class Op:
             stem = name.removesuffix("_shapes").removesuffix("_shape")
             if name == "out":
                 reads.append((OUT, None))
-            elif self.variadic and name == inputs[0]:
-                reads.append((ALL_INPUTS, None))
-            elif self.variadic and name == inputs[0] + "_shapes":
-                reads.append((ALL_SHAPES, None))
-            elif self.variadic and name == "position":
-                reads.append((POSITION, None))
-            elif name in inputs:
-                index = inputs.index(name)
-                reads.append((INPUT, index) if index < count else (ABSENT, None))
-            elif name != stem and stem in inputs:
-                index = inputs.index(stem)
-                reads.append((SHAPE, index) if index < count else (ABSENT, None))
+            elif self.variadic and name in (inputs[0], inputs[0] + "_shapes", "position"):
+                reads.append((POSITION if name == "position" else ALL_INPUTS if name == stem else ALL_SHAPES, None))
+            elif stem in inputs:
+                index, kind = inputs.index(stem), INPUT if name == stem else SHAPE
+                reads.append((kind, index) if index < count else (ABSENT, None))
             elif name in self.parameters:
                 reads.append((SETTING, (name, self.defaults[name])))
             else:
@@ -154,15 +148,17 @@ class Op:
                     f"{function.__name__} names {name!r}, which is neither `out`, nor an input of {self.name} "
                     f"({', '.join(inputs)}), nor its shape, nor a setting"
                 )
-        return Vjp(function, tuple(reads), position)
+        return tuple(reads)
 
     def needs(self, mask, count):
         """What backward needs when of `count` inputs those in the bits of `mask` require a gradient."""
-        vjps = []
+        vjps, reads = [], {}
         for i in range(count):
             name = self.parameters[0 if self.variadic else i]
             if mask >> i & 1 and name in self.vjps:
-                vjps.append((i, self._what_it_reads(self.vjps[name], i, count)))
+                if name not in reads:
+                    reads[name] = self._what_it_reads(self.vjps[name], count)
+                vjps.append((i, Vjp(self.vjps[name], reads[name], i)))
         found = self._needs[mask | 1 << count] = Needs(vjps, count)
         return found
 

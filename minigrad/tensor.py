@@ -108,9 +108,9 @@ class Tensor:
 
     def requires_grad_(self, value=True):
         """Make this leaf require a gradient, or no longer; returns the tensor. Floating dtypes only."""
+        if bool(value) == self.requires_grad:
+            return self
         if not self.is_leaf:
-            if value and self.requires_grad:
-                return self
             raise MinigradError(
                 f"requires_grad can be set on leaves only, and this tensor was made by {self._node}; "
                 "use detach() to get a leaf with its value"
@@ -304,10 +304,10 @@ def as_operand(value):
     """
     if isinstance(value, Tensor):
         return value._data
+    if isinstance(value, numpy.generic):  # first: np.float64 is a float as well
+        return value.item()
     if isinstance(value, (bool, int, float)):
         return value
-    if isinstance(value, numpy.generic):
-        return value.item()
     if is_array(value):
         return frozen(value.copy())
     raise ArgumentError(f"expected a tensor, an array or a number, not {type(value).__name__}")

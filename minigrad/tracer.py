@@ -114,7 +114,10 @@ class Tracer:
         self.events, self.step, self.workspace = [], 0, workspace
         self._live, self._peak = dict.fromkeys(ROLES, 0), dict.fromkeys(ROLES, 0)
         self._at_peak = dict(self._live)
-        self._buffers, self._held, self._replay_holders = {}, {}, set()
+        self._buffers = {}  # id of the owning array -> Buffer
+        self._held = {}  # holder -> ids of the owning arrays that it holds
+        self._ends = {}  # id of a node that holds something -> the reference that tells of its end
+        self._replay_holders = set()
         self._ignored = {id(memory_owner(tensor.data)): tensor for tensor in ignore}
         self._outer = []
 
@@ -225,8 +228,8 @@ class Tracer:
             self._set_role(buffer, "boundary")
         elif buffer.role == "value":
             self._set_role(buffer, "activation")
-        if id(holder) not in self._held:
-            self._held[id(holder)] = {EndOf(holder, id(holder), weakref.WeakMethod(self._release))}
+        if id(holder) not in self._ends:
+            self._ends[id(holder)] = EndOf(holder, id(holder), weakref.WeakMethod(self._release))
         self._hold(buffer, source.out, id(holder))
 
     def let_go(self, node):
@@ -301,8 +304,9 @@ class Tracer:
             self._note_buffer("hold", buffer, 0)
 
     def _release(self, holder):
+        self._ends.pop(holder, None)
         for key in self._held.pop(holder, ()):
-            buffer = self._buffers.get(key) if isinstance(key, int) else None
+            buffer = self._buffers.get(key)
             if buffer is None or holder not in buffer.holders:
                 continue
             was = buffer.is_activation
@@ -331,7 +335,12 @@ class Together:
 
     def __init__(self, *tracers):
         self.tracers = tracers
-        self.workspace = False
+        self.workspace = any(tracer.workspace for tracer in tracers)
+
+    def measured(self, function, *args, **kwargs):
+        """Only the innermost tracer that measures workspace books it: the call can be made but once."""
+        measuring = next(tracer for tracer in self.tracers if tracer.workspace)
+        return measuring.measured(function, *args, **kwargs)
 
     def __getattr__(self, name):
         def tell(*args):
