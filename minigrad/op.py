@@ -166,7 +166,7 @@ class Op:
 
     def __call__(self, *args, **settings):
         """Run the op. If an input is a Tensor, write a line on the tape, should backward or a replay need it."""
-        if settings or len(args) != self.arity:
+        if settings or len(args) != self.arity or args[-1] is None:
             args, settings = self._bind(args, settings)
         context = local.context
         region, tracer = context.region, context.tracer

@@ -112,8 +112,7 @@ class Leaf(Node):
 
     def __init__(self, data, requires_grad=False, holder=None, name=None, role=None):
         shape, dtype = getattr(data, "shape", ()), getattr(data, "dtype", None)
-        layer = local.context.layer
-        super().__init__(None, {}, (), shape, dtype, layer, None, None, requires_grad, None, None)
+        super().__init__(None, {}, (), shape, dtype, "", None, None, requires_grad, None, None)
         self.out = data
         self.holder = holder
         self.name = name

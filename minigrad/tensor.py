@@ -167,7 +167,7 @@ class Tensor:
             )
         array = frozen(array)
         if self._node is not None and not self.requires_grad:
-            self._node = None if self.name is None else Leaf(array, name=self.name, role=self._node.role)
+            self._node = same_constant(self._node, array)
         elif self._node is not None:
             self._node.replace(array)
         self._data = array
@@ -190,7 +190,9 @@ class Tensor:
             )
         if result.shape != self.shape:
             raise ShapeError(f"changing shape {self.shape} in place to {result.shape}; write t = ... instead")
-        self._data, self._node = result._data, result._node
+        constant = self._node is not None and self.is_leaf and result._node is None
+        self._node = same_constant(self._node, result._data) if constant else result._node
+        self._data = result._data
         return self
 
     # ---- gradients ---------------------------------------------------------------------------------
@@ -287,6 +289,11 @@ class HookHandle:
         node = self._node()
         if node is not None and node.hooks and self._hook in node.hooks:
             node.hooks.remove(self._hook)
+
+
+def same_constant(leaf, array):
+    """A leaf for the new data of a constant, if it has a name or is a frozen parameter; else None."""
+    return Leaf(array, name=leaf.name, role=leaf.role) if leaf.name or leaf.role == "parameter" else None
 
 
 def frozen(array):

@@ -30,7 +30,8 @@ class Event:
     step      how many ops, vjps and replayed ops had run before
     phase     "forward", "replay" or "backward"
     kind      "new" or "gone": a buffer begins or ends · "hold" or "drop": the tape or a replay takes or leaves
-              it · "op", "replayed", "vjp": something runs
+              it · "role": its role changes, told by two events, one with minus its bytes in the old role and one
+              with its bytes in the new · "op", "replayed", "vjp": something runs
     number    the node's number on the tape, 0 for none; op and layer are the node's
     role      the buffer's role, and nbytes its size
     live_bytes, live_activations   of the ledger after the event
@@ -317,10 +318,15 @@ class Tracer:
                 self._set_role(buffer, buffer.unheld_role)
 
     def _set_role(self, buffer, role):
+        """Take the buffer out of one role and put it into another: two events, whose bytes cancel out."""
+        if role == buffer.role:
+            return
+        self._note_buffer("role", buffer, -buffer.nbytes)
         self._live[buffer.role] -= buffer.nbytes
         self._live[role] += buffer.nbytes
         self._peak[role] = max(self._peak[role], self._live[role])
         buffer.role = role
+        self._note_buffer("role", buffer, buffer.nbytes)
 
     def _note_buffer(self, kind, buffer, nbytes):
         self._note(kind, buffer.number, buffer.op, buffer.layer, buffer.role, nbytes)

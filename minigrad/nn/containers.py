@@ -1,0 +1,99 @@
+"""Modules that hold other modules in order."""
+
+from ..checkpoint import checkpoint_sequential
+from ..errors import ArgumentError, IndexingError
+from ..schedules import as_schedule
+from .module import Module, members
+
+
+class Ordered(Module):
+    """Children "0", "1", ...: what Sequential and ModuleList have in common."""
+
+    def append(self, module):
+        """Add a module at the end; returns this one."""
+        setattr(self, str(len(self)), checked(module))
+        return self
+
+    def extend(self, modules):
+        """Add several modules at the end; returns this one."""
+        for module in modules:
+            self.append(module)
+        return self
+
+    def __len__(self):
+        return len(members(self, Module))
+
+    def __iter__(self):
+        return iter([module for _, module in members(self, Module)])
+
+    def __getitem__(self, index):
+        """The module at an index, or for a slice a container of the same modules, which keep their paths."""
+        if not isinstance(index, slice):
+            return vars(self)[self._name_at(index)]
+        part = object.__new__(type(self))
+        vars(part).update({name: v for name, v in vars(self).items() if not isinstance(v, Module)})
+        vars(part).update(members(self, Module)[index])
+        return part
+
+    def __setitem__(self, index, module):
+        setattr(self, self._name_at(index), checked(module))
+
+    def _name_at(self, index):
+        names = [name for name, _ in members(self, Module)]
+        if not -len(names) <= index < len(names):
+            raise IndexingError(f"{type(self).__name__} has {len(names)} modules, and none at index {index}")
+        return names[index]
+
+
+class Sequential(Ordered):
+    """Modules one after another: the output of one is the input of the next.
+
+    modules     the modules in order; or one dict of names to modules
+    checkpoint  None, or a Schedule of mg.schedules (an int: that many segments) that says which stretches
+                become checkpoints, as `mg.checkpoint_sequential` does
+
+    >>> import minigrad as mg
+    >>> mg.nn.Sequential(mg.nn.Linear(2, 2), mg.nn.Tanh(), checkpoint=mg.schedules.sqrt())
+    Sequential(
+      checkpoint=sqrt()
+      (0): Linear(in_features=2, out_features=2, bias=True)
+      (1): Tanh()
+    )
+    """
+
+    def __init__(self, *modules, checkpoint=None):
+        self.checkpoint = None if checkpoint is None else as_schedule(checkpoint)
+        if len(modules) == 1 and isinstance(modules[0], dict):
+            for name, module in modules[0].items():
+                if name in vars(self) or hasattr(type(self), name) or "." in name:
+                    raise ArgumentError(f"a module in Sequential cannot be called {name!r}")
+                setattr(self, name, checked(module))
+        else:
+            self.extend(modules)
+
+    def forward(self, x):
+        if self.checkpoint is not None:
+            return checkpoint_sequential(list(self), self.checkpoint, x)
+        for module in self:
+            x = module(x)
+        return x
+
+    def extra_repr(self):
+        return "" if self.checkpoint is None else f"checkpoint={self.checkpoint}"
+
+
+class ModuleList(Ordered):
+    """A list of modules whose parameters are found; a forward of your own says how they are used.
+
+    A plain Python list of modules would hide them: not in parameters(), not in the state dict.
+    """
+
+    def __init__(self, modules=()):
+        self.extend(modules)
+
+
+def checked(module):
+    if not isinstance(module, Module):
+        hint = "; a function can be wrapped in a Module of your own" if callable(module) else ""
+        raise ArgumentError(f"expected an nn.Module, not {type(module).__name__}{hint}")
+    return module
