@@ -173,8 +173,6 @@ class Sweep:
         context = self.context
         while self.heap:
             node = heapq.heappop(self.heap)[1]
-            if node not in self.grads:
-                continue  # a sibling's replay has taken its gradient along
             if self.create_graph or node.body is not None or context.tracer or context.region:
                 yield self.step_in_modes(node)
             else:
@@ -276,7 +274,8 @@ class Sweep:
     def replay(self, node, gradient):
         """Replay a checkpoint and let its fresh nodes take over the gradients of all its outputs."""
         gradients = {node: gradient}
-        for sibling in [other for other in self.grads if other.body is node.body]:
+        while self.heap and self.heap[0][1].body is node.body:  # its siblings, made together, come together
+            sibling = heapq.heappop(self.heap)[1]
             gradients[sibling] = self.grads.pop(sibling)
             if sibling.hooks:
                 gradients[sibling] = call_hooks(sibling, gradients[sibling], self.create_graph)

@@ -1,24 +1,257 @@
-"""Ops that move elements and compute nothing."""
+"""Ops that move elements and compute nothing. None of them keeps a buffer: their vjps read shapes and settings."""
+
+import math
+
+import numpy
 
 from ..device import array_module
+from ..errors import ArgumentError, ShapeError
 from ..op import op
+from .common import ints
 
 
 @op
-def broadcast_to(x, shape=()):
-    return array_module(x).broadcast_to(x, shape)
+def reshape_(x, shape=()):
+    """The same elements, in order, in another shape."""
+    return x.reshape(shape)
 
 
-@broadcast_to.vjp("x")
-def broadcast_to_wrt_x(g):
-    return g
+@reshape_.vjp("x")
+def reshape_wrt_x(g, x_shape):
+    return g.reshape(x_shape)
+
+
+def reshape(x, *shape):
+    """The same elements, in order, in another shape; one length may be -1. reshape(x, 2, 3) or (x, (2, 3))."""
+    return reshape_(x, shape=ints(shape))
+
+
+def flatten(x, start_axis=0, end_axis=-1):
+    """Make one axis of all those from `start_axis` to `end_axis`, which is included, as in torch."""
+    ndim = max(x.ndim, 1)
+    start, end = start_axis % ndim, end_axis % ndim
+    if start > end:
+        raise ArgumentError(f"flatten goes from an earlier to a later axis, not from {start_axis} to {end_axis}")
+    shape = x.shape or (1,)
+    return reshape_(x, shape=shape[:start] + (math.prod(shape[start : end + 1]),) + shape[end + 1 :])
 
 
 @op
-def swapaxes(x, axis1=0, axis2=1):
+def permute_(x, axes=None):
+    """The axes in another order; reversed if None."""
+    return x.transpose(axes)
+
+
+@permute_.vjp("x")
+def permute_wrt_x(g, axes):
+    if axes is None:
+        return permute_(g)
+    inverse = [0] * len(axes)
+    for position, axis in enumerate(axes):
+        inverse[axis % len(axes)] = position
+    return permute_(g, axes=tuple(inverse))
+
+
+def permute(x, *axes):
+    """The axes in another order: axis i of the result is axis axes[i] of x."""
+    return permute_(x, axes=ints(axes, "axes"))
+
+
+@op
+def swapaxes(x, axis1=-1, axis2=-2):
+    """Exchange two axes."""
     return x.swapaxes(axis1, axis2)
 
 
 @swapaxes.vjp("x")
 def swapaxes_wrt_x(g, axis1, axis2):
     return g.swapaxes(axis1, axis2)
+
+
+def transpose(x, axis1=None, axis2=None):
+    """Exchange two axes, as torch does; without axes, reverse all of them, as x.T does."""
+    if axis1 is None:
+        return permute_(x)
+    if axis2 is None:
+        raise ArgumentError("transpose exchanges two axes, or reverses all if none is given; see permute")
+    return swapaxes(x, axis1, axis2)
+
+
+@op
+def unsqueeze(x, axis=0):
+    """Put in an axis of length 1, so that it is axis `axis` of the result."""
+    return array_module(x).expand_dims(x, axis)
+
+
+@unsqueeze.vjp("x")
+def unsqueeze_wrt_x(g, x_shape):
+    return g.reshape(x_shape)
+
+
+@op
+def squeeze(x, axis=None):
+    """Take out axes of length 1: all of them, or `axis` (an int or a tuple), which must have length 1."""
+    return x.squeeze(axis)
+
+
+@squeeze.vjp("x")
+def squeeze_wrt_x(g, x_shape):
+    return g.reshape(x_shape)
+
+
+@op
+def broadcast_to_(x, shape=()):
+    """x repeated along new axes and axes of length 1, as a view that takes no memory."""
+    if x.ndim == 0 and isinstance(x, (numpy.ndarray, numpy.generic)):
+        return numpy.ndarray(shape, x.dtype, x, strides=(0,) * len(shape))  # in a tenth of the time
+    return array_module(x).broadcast_to(x, shape)
+
+
+@broadcast_to_.vjp("x")
+def broadcast_to_wrt_x(g):
+    return g  # the sweep sums what broadcasting repeated
+
+
+def broadcast_to(x, *shape):
+    """x repeated along new axes and axes of length 1, as a view that takes no memory."""
+    return broadcast_to_(x, shape=ints(shape))
+
+
+@op
+def cat_(*xs, axis=0):
+    """Arrays one after another along an axis that they all have."""
+    return array_module(*xs).concatenate(xs, axis=axis)
+
+
+@cat_.vjp("xs")
+def cat_wrt_xs(g, position, xs_shapes, axis):
+    axis %= g.ndim
+    start = sum([shape[axis] for shape in xs_shapes[:position]])
+    return g[(slice(None),) * axis + (slice(start, start + xs_shapes[position][axis]),)]
+
+
+def cat(tensors, axis=0):
+    """Tensors one after another along an axis that they all have."""
+    return cat_(*tensors, axis=axis)
+
+
+@op
+def stack_(*xs, axis=0):
+    """Arrays of one shape side by side along a new axis."""
+    xp = array_module(*xs)
+    dtype = xp.result_type(*xs)  # a plain number takes the dtype of the arrays
+    return xp.stack([xp.asarray(x, dtype) for x in xs], axis=axis)
+
+
+@stack_.vjp("xs")
+def stack_wrt_xs(g, position, axis):
+    return g[(slice(None),) * (axis % g.ndim) + (position,)]
+
+
+def stack(tensors, axis=0):
+    """Tensors of one shape side by side along a new axis."""
+    return stack_(*tensors, axis=axis)
+
+
+def split(x, split_size_or_sections, axis=0):
+    """Parts of x along `axis`, as a tuple: of a given length each (an int; the last may be shorter), or of the
+    lengths in a list, which must add up. Each part is a slice; what one does not use gets no gradient."""
+    axis %= max(x.ndim, 1)
+    length = x.shape[axis] if x.ndim else 0
+    if isinstance(split_size_or_sections, (tuple, list)):
+        sizes = ints((split_size_or_sections,), "sections")
+    else:
+        (size,) = ints((split_size_or_sections,), "a split size")
+        if size < 1:
+            raise ArgumentError(f"split needs a length of at least 1, not {size}")
+        sizes = [min(size, length - start) for start in range(0, length, size)] or [0]
+    if sum(sizes) != length or min(sizes, default=0) < 0:
+        raise ShapeError(f"split into {list(sizes)} does not add up to axis {axis} of {x.shape}, which is {length}")
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(x[(slice(None),) * axis + (slice(start, start + size),)])
+        start += size
+    return tuple(parts)
+
+
+@op
+def pad_(x, widths=(), value=0.0):
+    """x with `value` around it; widths has (before, after) for each axis."""
+    xp = array_module(x)
+    shape = [before + length + after for length, (before, after) in zip(x.shape, widths, strict=True)]
+    out = xp.full(shape, value, x.dtype)
+    out[inside(x.shape, widths)] = x
+    return out
+
+
+@pad_.vjp("x")
+def pad_wrt_x(g, x_shape, widths):
+    return g[inside(x_shape, widths)]
+
+
+def inside(shape, widths):
+    return tuple([slice(before, before + length) for length, (before, _) in zip(shape, widths, strict=True)])
+
+
+def pad(x, pad, mode="constant", value=0.0):
+    """x with `value` around it.
+
+    pad is torch's flat list, (before, after) of the *last* axis first, then of the one before it, as many as
+    one likes; or NumPy's list of pairs, one for each axis in order.
+    """
+    if mode != "constant":
+        raise ArgumentError(f'pad knows mode="constant" only, not {mode!r}')
+    pad = tuple(pad)
+    if pad and isinstance(pad[0], (tuple, list)):
+        widths = tuple([ints((pair,), "pad") for pair in pad])
+    else:
+        flat = ints((pad,), "pad")
+        pairs = [flat[i : i + 2] for i in range(0, len(flat), 2)]
+        widths = ((0, 0),) * (x.ndim - len(pairs)) + tuple(reversed(pairs))
+    if len(widths) != x.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in widths):
+        raise ShapeError(f"pad={pad} does not give (before, after), both >= 0, for axes of a tensor of shape {x.shape}")
+    return pad_(x, widths=widths, value=value)
+
+
+@op
+def flip(x, axis=None):
+    """The elements in reverse order along `axis`: an int, a tuple, or None for all axes."""
+    return array_module(x).flip(x, axis)
+
+
+@flip.vjp("x")
+def flip_wrt_x(g, axis):
+    return flip(g, axis)
+
+
+@op
+def roll(x, shift=1, axis=None):
+    """The elements moved by `shift` places along `axis`, those that fall off coming in at the other end."""
+    return array_module(x).roll(x, shift, axis)
+
+
+@roll.vjp("x")
+def roll_wrt_x(g, shift, axis):
+    return roll(g, tuple([-s for s in shift]) if isinstance(shift, tuple) else -shift, axis)
+
+
+@op
+def tril(x, diagonal=0):
+    """The lower triangles of the matrices in the last two axes, zeros elsewhere."""
+    return array_module(x).tril(x, diagonal)
+
+
+@tril.vjp("x")
+def tril_wrt_x(g, diagonal):
+    return tril(g, diagonal)
+
+
+@op
+def triu(x, diagonal=0):
+    """The upper triangles of the matrices in the last two axes, zeros elsewhere."""
+    return array_module(x).triu(x, diagonal)
+
+
+@triu.vjp("x")
+def triu_wrt_x(g, diagonal):
+    return triu(g, diagonal)
