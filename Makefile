@@ -5,12 +5,13 @@ PYTHON ?= python3
 READY := .venv/ready
 MADE_BY := $(shell $(PYTHON) -c 'import sys; print(sys.base_prefix, *sys.version_info[:2])' 2>/dev/null) $(CURDIR)
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench pictures clean
 help:
 	@echo "make demo    run the demonstration"
 	@echo "make test    run the tests; ARGS=\"-k tape -x\" is handed to pytest"
 	@echo "make lint    check the code with ruff"
 	@echo "make bench   measure recording, the sweep and the import"
+	@echo "make pictures  draw the pictures of the README again"
 	@echo "make clean   remove .venv and everything else that was made here"
 	@echo "PYTHON=...   after any of these: the Python to use (now $(PYTHON))"
 
@@ -26,6 +27,9 @@ lint: $(READY)
 bench: $(READY)
 	@.venv/bin/python tests/bench/record_and_sweep.py
 	@.venv/bin/python tests/bench/import_time.py
+
+pictures: $(READY)
+	@.venv/bin/python -m minigrad demo --out lessons/pictures
 
 clean:
 	rm -rf .venv out build dist *.egg-info .pytest_cache .hypothesis .ruff_cache

@@ -125,12 +125,12 @@ def columns(tracer, hide=()):
 
 
 def highest(tracer, field):
-    """(steps, the highest value of a field of the events in each step)."""
+    """(steps, the highest value of a field in each step); at the end, what is left after the last step."""
     check_events(tracer)
     most = {}
     for event in tracer.events:
         most[event.step] = max(most.get(event.step, 0), getattr(event, field))
-    return list(most), list(most.values())
+    return [*most, max(most) + 1], [*most.values(), getattr(tracer.events[-1], field)]
 
 
 def check_events(tracer):
