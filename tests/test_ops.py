@@ -8,7 +8,7 @@ import pytest
 import minigrad as mg
 from minigrad.create import leaf
 from minigrad.op import registry
-from tests.op_samples import REFERENCES, SAMPLES, Sample
+from tests.op_samples import KEEPS, REFERENCES, SAMPLES, Sample
 
 OURS = {name: op for name, op in registry.items() if op.forward.__module__.startswith("minigrad.")}
 each_op = pytest.mark.parametrize("name", SAMPLES)
@@ -151,25 +151,6 @@ def test_strided_inputs_give_what_contiguous_ones_give(name):
 
 
 # ---- What the tape keeps -----------------------------------------------------------------------------
-
-# For each op, and each input that has a gradient: the buffers that this gradient reads. A vjp's signature is the
-# contract; here it is written down a second time, so that keeping one buffer more is a decision and no accident.
-# What is not listed keeps nothing.
-KEEPS = {
-    "exp": "x: out", "expm1": "x: out", "log": "x: x", "log1p": "x: x", "sqrt": "x: out", "abs": "x: x", "sin": "x: x",
-    "cos": "x: x", "tanh": "x: out", "erf": "x: x", "relu": "x: out", "leaky_relu": "x: out", "elu": "x: out",
-    "sigmoid": "x: out", "softplus": "x: out", "silu": "x: x", "gelu": "x: x", "clamp": "x: x",
-    "mul": "a: b, b: a", "div": "a: b, b: a b", "pow": "a: a b, b: a out", "remainder": "a: -, b: a b",
-    "maximum": "a: a b, b: a b", "minimum": "a: a b, b: a b", "where": "a: condition, b: condition",
-    "var": "x: x", "std": "x: x out", "max": "x: x out", "min": "x: x out", "prod": "x: x", "norm": "x: x out",
-    "logsumexp": "x: x", "softmax": "x: out", "log_softmax": "x: out", "sort": "x: x",
-    "matmul": "a: b, b: a", "linear": "x: w, w: x, b: -", "outer": "a: b, b: a", "einsum": "a: b, b: a",
-    "getitem": "x: i j k", "scatter": "g: i j k", "index_put": "x: i j k, value: i j k", "gather": "x: index",
-    "scatter_add": "g: index", "embedding": "weight: index",
-    "cross_entropy": "logits: logits target", "nll_loss": "log_probs: target",
-    "mse_loss": "x: x target, target: x target",
-    "l1_loss": "x: x target, target: x target", "binary_cross_entropy_with_logits": "x: x target, target: x",
-}  # fmt: skip
 
 
 def reads(op, vjp):

@@ -1,6 +1,8 @@
 """Layers, and the tree of modules that they form. Names, shapes and layouts are torch's."""
 
+from .attention import MultiheadAttention, TransformerBlock
 from .containers import ModuleList, Sequential
+from .conv import AvgPool2d, Conv1d, Conv2d, MaxPool2d
 from .layers import (
     GELU,
     Dropout,
@@ -14,6 +16,8 @@ from .layers import (
     Tanh,
 )
 from .module import Module, Parameter
+from .norm import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
+from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 
 __all__ = [
     "Module",
@@ -30,4 +34,20 @@ __all__ = [
     "Sigmoid",
     "GELU",
     "SiLU",
+    "Conv1d",
+    "Conv2d",
+    "MaxPool2d",
+    "AvgPool2d",
+    "LayerNorm",
+    "RMSNorm",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "MultiheadAttention",
+    "TransformerBlock",
+    "RNN",
+    "LSTM",
+    "GRU",
+    "RNNCell",
+    "LSTMCell",
+    "GRUCell",
 ]

@@ -18,6 +18,10 @@ from .linalg import diagonal, einsum, linear, matmul, outer, trace
 from .index import embedding, gather, index_put, one_hot, take
 from .loss import binary_cross_entropy_with_logits, cross_entropy, l1_loss, mse_loss, nll_loss
 from .random import dropout
+from .conv import conv1d, conv2d, conv_transpose2d
+from .pool import avg_pool2d, max_pool1d, max_pool2d
+from .normalization import batch_norm, layer_norm, rms_norm
+from .attention import attention_plain, scaled_dot_product_attention
 
 __all__ = [
     # arithmetic
@@ -40,4 +44,7 @@ __all__ = [
     "index_put", "take", "gather", "one_hot", "embedding",
     # losses and dropout
     "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "binary_cross_entropy_with_logits", "dropout",
+    # layers of networks
+    "conv1d", "conv2d", "conv_transpose2d", "max_pool1d", "max_pool2d", "avg_pool2d",
+    "batch_norm", "layer_norm", "rms_norm", "scaled_dot_product_attention",
 ]  # fmt: skip

@@ -204,6 +204,10 @@ def einsum(subscripts, *operands):
     """Einstein's sum: einsum("ij,jk->ik", a, b) is a @ b. With "...", repeated labels, and any number of operands.
 
     Without "->" the result has the labels that come once, in alphabetical order, as in NumPy.
+
+    >>> import minigrad as mg
+    >>> einsum("ii->i", mg.tensor([[1, 2], [3, 4]])).tolist()
+    [1, 4]
     """
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     inputs = inputs.split(",")

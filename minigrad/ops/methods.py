@@ -348,13 +348,16 @@ class Methods:
             )
         if ufunc in UFUNCS:
             return UFUNCS[ufunc](*inputs)
-        out = ufunc(*[x._data if isinstance(x, Tensor) else x for x in inputs])
-        if any(isinstance(x, Tensor) and x.requires_grad for x in inputs) and getattr(out, "dtype", "").kind == "f":
+        out = ufunc(*as_arrays(inputs))
+        outs = out if isinstance(out, tuple) else (out,)
+        has_history = any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
+        if has_history and any(part.dtype.kind == "f" for part in outs):
             raise ArgumentError(
                 f"np.{ufunc.__name__} is no op of minigrad, so a gradient would end there; make one with mg.op, or say "
                 "t.detach() first"
             )
-        return Tensor(frozen(numpy.asarray(out))) if not isinstance(out, tuple) else out
+        results = tuple([Tensor(frozen(numpy.asarray(part))) for part in outs])
+        return results if isinstance(out, tuple) else results[0]
 
     def __array_function__(self, function, types, args, kwargs):
         """np.concatenate, np.allclose and all that are no ufuncs: computed on the plain arrays, not recorded."""

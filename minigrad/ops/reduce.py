@@ -185,7 +185,12 @@ def norm_wrt_x(g, x, out, p, axis, keepdims):
 
 
 def norm(x, p=2, axis=None, keepdims=False):
-    """(Σ |x|^p)^(1/p) over `axis`; p = inf is the largest |x|. The gradient of a zero vector is zero."""
+    """(Σ |x|^p)^(1/p) over `axis`; p = inf is the largest |x|. The gradient of a zero vector is zero.
+
+    >>> import minigrad as mg
+    >>> norm(mg.tensor([3.0, 4.0]))
+    Tensor(5., float32)
+    """
     if not p > 0:
         raise ArgumentError(f"norm needs p > 0, not {p!r}")
     p = plain(p)
@@ -195,7 +200,12 @@ def norm(x, p=2, axis=None, keepdims=False):
 
 
 def normalize(x, p=2, axis=1, eps=1e-12):
-    """x divided by its p-norm along `axis`, or by eps where the norm is smaller."""
+    """x divided by its p-norm along `axis`, or by eps where the norm is smaller.
+
+    >>> import minigrad as mg
+    >>> normalize(mg.tensor([[3.0, 4.0]]))
+    Tensor([[0.6, 0.8]], float32)
+    """
     if x.dtype.kind != "f":
         raise DtypeError(f"normalize needs a floating dtype, not {x.dtype}")
     eps = max(eps, float(array_module().finfo(x.dtype).tiny))  # in float16, 1e-12 is 0

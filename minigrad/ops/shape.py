@@ -39,7 +39,7 @@ def flatten(x, start_axis=0, end_axis=-1):
 @op
 def permute_(x, axes=None):
     """The axes in another order; reversed if None."""
-    return x.transpose(axes)
+    return x.transpose() if axes is None else x.transpose(axes)
 
 
 @permute_.vjp("x")
@@ -155,7 +155,12 @@ def stack(tensors, axis=0):
 
 def split(x, split_size_or_sections, axis=0):
     """Parts of x along `axis`, as a tuple: of a given length each (an int; the last may be shorter), or of the
-    lengths in a list, which must add up. Each part is a slice; what one does not use gets no gradient."""
+    lengths in a list, which must add up. Each part is a slice, and what nobody uses gets no gradient.
+
+    >>> import minigrad as mg
+    >>> [part.shape for part in split(mg.zeros(5, 2), 2)]
+    [(2, 2), (2, 2), (1, 2)]
+    """
     axis %= max(x.ndim, 1)
     length = x.shape[axis] if x.ndim else 0
     if isinstance(split_size_or_sections, (tuple, list)):
@@ -198,6 +203,10 @@ def pad(x, pad, mode="constant", value=0.0):
 
     pad is torch's flat list, (before, after) of the *last* axis first, then of the one before it, as many as
     one likes; or NumPy's list of pairs, one for each axis in order.
+
+    >>> import minigrad as mg
+    >>> pad(mg.ones(1, 2), (1, 0)).tolist(), pad(mg.ones(1, 2), ((0, 0), (1, 0))).tolist()
+    ([[0.0, 1.0, 1.0]], [[0.0, 1.0, 1.0]])
     """
     if mode != "constant":
         raise ArgumentError(f'pad knows mode="constant" only, not {mode!r}')

@@ -1,0 +1,231 @@
+"""Normalisation: subtract the mean, divide by the standard deviation, scale and shift.
+
+Which elements are averaged is all that tells the layers apart: over all images and pixels for each channel
+(batch_norm), or over the last axes for each row (layer_norm; rms_norm does without the mean).
+
+The tape keeps x, and with it the weight. The normalised values are cheap to compute, as large as x, and needed by
+two of the three vjps: these compute them again.
+"""
+
+from ..device import array_module
+from ..errors import ArgumentError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from .arithmetic import add
+from .common import count, ints, narrow, wide
+from .elementwise import sqrt
+from .reduce import mean
+
+
+def standardized(x, axes, eps):
+    """(x - mean) / sqrt(variance + eps) over `axes`, and 1 / sqrt(variance + eps); of arrays or Tensors.
+
+    The variance is the biased one. float16 is computed in float32.
+    """
+    x = wide(x)
+    distance = x - mean(x, axis=axes, keepdims=True)
+    scale = 1 / sqrt(mean(distance * distance, axis=axes, keepdims=True) + eps)
+    return distance * scale, scale
+
+
+def standardized_wrt_x(g, x, axes, eps):
+    """The vjp of `standardized`.
+
+    A row's output does not change if all of x rises, nor if its deviations grow in proportion. So a gradient's mean,
+    and its part along the output, have no effect, and are taken off.
+    """
+    out, scale = standardized(x, axes, eps)
+    level = mean(g, axis=axes, keepdims=True)
+    along = mean(g * out, axis=axes, keepdims=True)
+    return (g - level - out * along) * scale
+
+
+# ---- Over the last axes ------------------------------------------------------------------------------
+
+
+@op
+def layer_norm_(x, weight=None, bias=None, axes=(-1,), eps=1e-5):
+    """standardized(x) * weight + bias. Keeps x and weight."""
+    return scaled(standardized(x, axes, eps)[0], weight, bias, x)
+
+
+@layer_norm_.vjp("x")
+def layer_norm_wrt_x(g, x, weight, axes, eps):
+    return standardized_wrt_x(wide(g) if weight is None else wide(g) * weight, x, axes, eps)
+
+
+@layer_norm_.vjp("weight")
+def layer_norm_wrt_weight(g, x, axes, eps):
+    return g * standardized(x, axes, eps)[0]  # the sweep sums over the rows
+
+
+@layer_norm_.vjp("bias")
+def layer_norm_wrt_bias(g):
+    return g
+
+
+def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Each row of x minus its mean, divided by its standard deviation (biased), times weight, plus bias.
+
+    normalized_shape  the last lengths of x.shape (an int for one of them): over these axes
+    weight, bias      of that shape, or None
+    eps               added to the variance
+
+    Keeps x. Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
+    """
+    axes = last_axes("layer_norm", x, normalized_shape, weight, bias)
+    return with_optional(layer_norm_, x, weight, bias, axes=axes, eps=eps)
+
+
+@op
+def rms_norm_(x, weight=None, axes=(-1,), eps=1e-6):
+    """x / sqrt(mean(x²) + eps) * weight. Keeps x and weight."""
+    return scaled(wide(x) * one_over_rms(x, axes, eps), weight, None, x)
+
+
+@rms_norm_.vjp("x")
+def rms_norm_wrt_x(g, x, weight, axes, eps):
+    g = wide(g) if weight is None else wide(g) * weight
+    scale = one_over_rms(x, axes, eps)
+    out = wide(x) * scale
+    return (g - out * mean(g * out, axis=axes, keepdims=True)) * scale
+
+
+@rms_norm_.vjp("weight")
+def rms_norm_wrt_weight(g, x, axes, eps):
+    return g * (wide(x) * one_over_rms(x, axes, eps))
+
+
+def one_over_rms(x, axes, eps):
+    x = wide(x)
+    return 1 / sqrt(mean(x * x, axis=axes, keepdims=True) + eps)
+
+
+def rms_norm(x, normalized_shape, weight=None, eps=None):
+    """Each row of x divided by the root of its mean square, times weight.
+
+    normalized_shape  the last lengths of x.shape (an int for one of them): over these axes
+    weight            of that shape, or None
+    eps               added to the mean square; by default the distance of 1 from the next number of x's dtype
+
+    Keeps x. Source: Zhang and Sennrich 2019, arXiv:1910.07467.
+    """
+    axes = last_axes("rms_norm", x, normalized_shape, weight)
+    if eps is None:
+        eps = float(array_module().finfo(x.dtype).eps)
+    return with_optional(rms_norm_, x, weight, axes=axes, eps=eps)
+
+
+def last_axes(name, x, normalized_shape, *parameters):
+    """The axes that `normalized_shape` means, counted from the end."""
+    shape = ints((normalized_shape,), "normalized_shape")
+    if not shape or x.shape[max(0, x.ndim - len(shape)) :] != shape:
+        raise ShapeError(f"{name} over the last axes {shape}, and x has shape {x.shape}")
+    for parameter in parameters:
+        if parameter is not None and parameter.shape != shape:
+            raise ShapeError(f"{name} needs a weight and a bias of shape {shape}, not {parameter.shape}")
+    return tuple(range(-len(shape), 0))
+
+
+# ---- Over a batch ------------------------------------------------------------------------------------
+
+
+@op
+def batch_norm_(x, weight=None, bias=None, eps=1e-5):
+    """standardized(x), each channel by itself, * weight + bias. Keeps x and weight."""
+    weight, bias = [p if p is None else for_channels(p, x) for p in (weight, bias)]
+    return scaled(standardized(x, all_but_channels(x), eps)[0], weight, bias, x)
+
+
+@batch_norm_.vjp("x")
+def batch_norm_wrt_x(g, x, weight, eps):
+    g = wide(g) if weight is None else wide(g) * for_channels(weight, x)
+    return standardized_wrt_x(g, x, all_but_channels(x), eps)
+
+
+@batch_norm_.vjp("weight")
+def batch_norm_wrt_weight(g, x, eps):
+    axes = all_but_channels(x)
+    return (g * standardized(x, axes, eps)[0]).sum(axis=axes)
+
+
+@batch_norm_.vjp("bias")
+def batch_norm_wrt_bias(g):
+    return wide(g).sum(axis=all_but_channels(g))
+
+
+def all_but_channels(x) -> tuple:
+    return (0, *range(2, x.ndim))
+
+
+def for_channels(parameter, x):
+    """One number for each channel, in a shape that broadcasts against x (N, channels, ...)."""
+    return parameter.reshape((1, parameter.shape[0]) + (1,) * (x.ndim - 2))
+
+
+def batch_norm(
+    x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):  # fmt: skip
+    """Each channel of x (N, channels, ...) minus its mean, divided by its standard deviation, times weight, plus bias.
+
+    training      True: mean and variance (biased) of this batch. False: running_mean and running_var
+    running_mean, running_var   tensors of shape (channels,), or None. In training each moves towards this batch's
+                  value by the fraction `momentum`; the variance for that is the unbiased one
+    weight, bias  of shape (channels,), or None
+    eps           added to the variance
+
+    Moving the running values is no op: a checkpoint's replay does not do it again. Keeps x.
+    Source: Ioffe and Szegedy 2015, arXiv:1502.03167.
+    """
+    for parameter in (running_mean, running_var, weight, bias):
+        if parameter is not None and parameter.shape != x.shape[1:2]:
+            raise ShapeError(f"batch_norm of {x.shape} needs one number for each channel, not shape {parameter.shape}")
+    if training:
+        update_running(running_mean, running_var, x, momentum)
+        return with_optional(batch_norm_, x, weight, bias, eps=eps)
+    if running_mean is None or running_var is None:
+        raise ArgumentError("batch_norm needs running_mean and running_var, or training=True")
+    scale = 1 / sqrt(running_var + eps)
+    scale = scale if weight is None else scale * weight
+    shift = -running_mean * scale
+    shift = shift if bias is None else shift + bias
+    return x * for_channels(scale, x) + for_channels(shift, x)
+
+
+def update_running(running_mean, running_var, x, momentum):
+    """Move the running values towards those of this batch."""
+    axes = all_but_channels(x)
+    n = count(x.shape, axes)
+    if n < 2:
+        raise ShapeError(f"batch_norm in training needs more than one value for each channel, and x is {x.shape}")
+    values = wide(x._data if isinstance(x, Tensor) else x)
+    if running_mean is not None:
+        move(running_mean, values.mean(axis=axes), momentum)
+    if running_var is not None:
+        move(running_var, values.var(axis=axes, ddof=1), momentum)
+
+
+def move(running, value, fraction):
+    if not isinstance(running, Tensor):
+        raise ArgumentError(f"running_mean and running_var must be tensors, not {type(running).__name__}")
+    running.assign_(running._data * (1 - fraction) + value * fraction)
+
+
+# ---- What all need -----------------------------------------------------------------------------------
+
+
+def scaled(out, weight, bias, x):
+    """out * weight + bias, where they are given, in x's dtype."""
+    if weight is not None:
+        out = out * weight
+    if bias is not None:
+        out = out + bias
+    return narrow(out, x)
+
+
+def with_optional(op, x, weight=None, bias=None, **settings):
+    """The op on the parameters that there are. An op's inputs may be missing at the end only."""
+    if weight is None and bias is not None:
+        channels = for_channels(bias, x) if op is batch_norm_ else bias
+        return add(op(x, **settings), channels)
+    return op(x, *[p for p in (weight, bias) if p is not None], **settings)
