@@ -107,8 +107,6 @@ def plus(a, b):
 
 def fit(result, source, node, vjp):
     """A vjp's result in the shape and dtype of the input: broadcast axes summed, precision restored."""
-    if isinstance(result, numpy.generic):
-        result = numpy.asarray(result)
     if result.shape != source.shape:
         axes = broadcast_axes(result.shape, source.shape)
         if axes is None:
@@ -117,6 +115,8 @@ def fit(result, source, node, vjp):
         result = numpy.add.reduce(result, axes) if type(result) is numpy.ndarray else result.sum(axis=axes)
         if result.shape != source.shape:
             result = result.reshape(source.shape)
+    if isinstance(result, numpy.generic):  # what NumPy makes of a 0-d result
+        result = numpy.asarray(result)
     return result if result.dtype == source.dtype else result.astype(source.dtype)
 
 

@@ -105,6 +105,7 @@ class Op:
         self.parameters = [p.name for p in parameters]
         self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
         self.arity = sum(p.default is p.empty for p in parameters)
+        self.settings = set(self.parameters[self.arity :])
         self.vjps = {}
         self._needs = {}
         if forward.__module__.startswith(f"{__package__}.ops."):
@@ -122,6 +123,7 @@ class Op:
 
         def declare(function):
             self.arity = max(self.arity, self.parameters.index(name) + 1)
+            self.settings = set(self.parameters[self.arity :])
             self.vjps[name] = function
             self._needs.clear()
             return function
@@ -215,9 +217,9 @@ class Op:
 
     def _bind(self, args, settings):
         """Sort a call's arguments into inputs and settings, as Python would."""
-        if self.variadic:
-            return args, settings
         names = self.parameters
+        if self.variadic or (len(args) == self.arity and args[-1] is not None and settings.keys() <= self.settings):
+            return args, settings  # nothing to sort
         if len(args) > len(names):
             raise ArgumentError(f"{self.name} takes {', '.join(names)}, and was called with {len(args)} arguments")
         given = dict(zip(names, args, strict=False))

@@ -36,7 +36,7 @@ def forward_error(op, arrays, error):
     if isinstance(error, IndexError):
         return IndexingError(text)
     if isinstance(error, ValueError):
-        return ShapeError(text + ". Check the shapes; a reshape() or unsqueeze() may be missing")
+        return ShapeError(text.rstrip(".") + ". Check the shapes; a reshape() or unsqueeze() may be missing")
     return DtypeError(text) if isinstance(error, TypeError) else MinigradError(text)
 
 

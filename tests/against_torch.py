@@ -24,7 +24,7 @@ def relative(ours, theirs):
 
 
 def compare(ours, theirs, arrays, dtype, our_settings=None, **settings):
-    """The largest relative difference in value and in the gradients of all floating inputs; asserts that it is small."""
+    """The largest relative difference in value and in gradients of all floating inputs; asserts that it is small."""
     import torch
 
     ours_in, theirs_in = [], []

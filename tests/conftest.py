@@ -20,7 +20,6 @@ except ImportError:
 @pytest.fixture(autouse=True)
 def no_cycle_collector():
     """Everything must die by reference count: no test may need the collector to see memory come back."""
-    gc.collect()
     gc.disable()
     yield
     gc.enable()

@@ -29,11 +29,7 @@ CONVOLUTIONS = [
 
 def meetings(image, kernel, stride=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), size=None):
     """(output row and column, kernel row and column, image row and column) of everything that meets."""
-    if size is None:
-        size = [
-            (n + sum(p) - d * (k - 1) - 1) // s + 1
-            for n, k, s, p, d in zip(image, kernel, stride, padding, dilation, strict=True)
-        ]
+    size = size or output_shape(image, kernel, stride, padding, dilation)
     for (r, c), (i, j) in itertools.product(np.ndindex(*size), np.ndindex(*kernel)):
         y = r * stride[0] + i * dilation[0] - padding[0][0]
         x = c * stride[1] + j * dilation[1] - padding[1][0]
@@ -52,30 +48,30 @@ def conv2d(x, weight, bias=None, groups=1, **window):
     size = output_shape(x.shape[2:], weight.shape[2:], **window)
     out = np.zeros((len(x), len(weight), *size))
     inner, outer = weight.shape[1], len(weight) // groups
-    for place, (i, j), pixel in meetings(x.shape[2:], weight.shape[2:], **window):
+    for (r, c), (i, j), (y, z) in meetings(x.shape[2:], weight.shape[2:], **window):
         for o in range(len(weight)):
             first = o // outer * inner
-            out[:, o, *place] += x[:, first : first + inner, *pixel] @ weight[o, :, i, j]
+            out[:, o, r, c] += x[:, first : first + inner, y, z] @ weight[o, :, i, j]
     return out if bias is None else out + bias[:, None, None]
 
 
 def conv_transpose2d(y, weight, bias=None, size=None, groups=1, **window):
     inner, outer = weight.shape[1], len(weight) // groups
     out = np.zeros((len(y), inner * groups, *size))
-    for place, (i, j), pixel in meetings(size, weight.shape[2:], size=y.shape[2:], **window):
+    for (r, c), (i, j), (v, h) in meetings(size, weight.shape[2:], size=y.shape[2:], **window):
         for o in range(len(weight)):
             first = o // outer * inner
-            out[:, first : first + inner, *pixel] += y[:, o, *place][:, None] * weight[o, :, i, j]
+            out[:, first : first + inner, v, h] += y[:, o, r, c][:, None] * weight[o, :, i, j]
     return out if bias is None else out + bias[:, None, None]
 
 
 def weight_gradient(x, y, kernel, groups=1, **window):
     inner, outer = x.shape[1] // groups, y.shape[1] // groups
     out = np.zeros((y.shape[1], inner, *kernel))
-    for place, (i, j), pixel in meetings(x.shape[2:], kernel, **window):
+    for (r, c), (i, j), (v, h) in meetings(x.shape[2:], kernel, **window):
         for o in range(y.shape[1]):
             first = o // outer * inner
-            out[o, :, i, j] += y[:, o, *place] @ x[:, first : first + inner, *pixel]
+            out[o, :, i, j] += y[:, o, r, c] @ x[:, first : first + inner, v, h]
     return out
 
 
