@@ -18,10 +18,11 @@ take arrays and Tensors alike: on arrays it computes, on Tensors it is recorded,
 derivative needs no further code. Un-broadcasting is not a vjp's business; the sweep does it.
 
 Parameters of the forward without a default are its inputs, and so are those that some vjp is declared for;
-the others are settings. `*xs` makes any number of inputs; its vjp may name `position`, which of them it is
-asked for, and `xs_shapes`.
+the others are settings (`@op(inputs=n)` says it by number). `*xs` makes any number of inputs; its vjp may
+name `position`, which of them it is asked for, and `xs_shapes`.
 """
 
+import functools
 import inspect
 import sys
 
@@ -94,7 +95,7 @@ NOTHING = Needs((), 0)
 class Op:
     """An operation: calling it on Tensors records it, calling it on arrays just computes."""
 
-    def __init__(self, forward):
+    def __init__(self, forward, inputs=None):
         self.forward = forward
         self.name = forward.__name__.rstrip("_")
         self.__name__ = self.name
@@ -104,7 +105,7 @@ class Op:
         self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         self.parameters = [p.name for p in parameters]
         self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-        self.arity = sum(p.default is p.empty for p in parameters)
+        self.arity = inputs or sum(p.default is p.empty for p in parameters)
         self.settings = set(self.parameters[self.arity :])
         self.vjps = {}
         self._needs = {}
@@ -237,12 +238,15 @@ class Op:
         return inputs, given
 
 
-def op(forward) -> Op:
+def op(forward=None, *, inputs=None) -> Op:
     """Make an op of a forward: a pure function of arrays and settings that returns an array.
 
     Declare its gradients with `@name.vjp("input")`; an op without any is not differentiable.
+
+    inputs  `@op(inputs=3)`: the first three parameters are inputs, although some of them have a default and
+            no vjp (integer indices, say)
     """
-    return Op(forward)
+    return functools.partial(Op, inputs=inputs) if forward is None else Op(forward)
 
 
 def run(op, arrays, settings, tracer=None):

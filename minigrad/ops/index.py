@@ -93,13 +93,10 @@ def names_twice(index) -> bool:
 # ---- Reading, and its opposite -----------------------------------------------------------------------
 
 
-@op
+@op(inputs=4)
 def getitem_(x, i=None, j=None, k=None, pattern=()):
     """x[pattern]: a view for slices and integers, a copy for arrays. Keeps the index."""
     return x[filled(pattern, (i, j, k), x)]
-
-
-getitem_.arity = 4  # i, j and k are inputs too, though integers have no gradient
 
 
 @getitem_.vjp("x")
@@ -113,15 +110,12 @@ def getitem(x, index):
     return getitem_(x, *tensors, pattern=pattern)
 
 
-@op
+@op(inputs=4)
 def scatter(g, i=None, j=None, k=None, pattern=(), shape=()):
     """Zeros of `shape`, to which g is added at the index: the opposite of getitem. Keeps the index."""
     out = array_module(g).zeros(shape, g.dtype)
     add_at(out, filled(pattern, (i, j, k), g), g)
     return out
-
-
-scatter.arity = 4
 
 
 @scatter.vjp("g")
@@ -158,15 +152,12 @@ def add_rows(out, rows, values):
 # ---- Writing -----------------------------------------------------------------------------------------
 
 
-@op
+@op(inputs=5)
 def index_put_(x, value, i=None, j=None, k=None, pattern=()):
     """A copy of x in which the elements at the index have become `value`. Keeps the index."""
     out = x.copy()
     out[filled(pattern, (i, j, k), x)] = value
     return out
-
-
-index_put_.arity = 5
 
 
 @index_put_.vjp("x")
@@ -180,7 +171,7 @@ def index_put_wrt_value(g, i, j, k, value_shape, pattern):
     return part.reshape((1,) * (len(value_shape) - part.ndim) + part.shape)
 
 
-@op
+@op(inputs=4)
 def last_write(x, i=None, j=None, k=None, pattern=()):
     """For each value written to x at the index, whether it stays: of two at one place only the last does."""
     index = filled(pattern, (i, j, k), x)
@@ -190,9 +181,6 @@ def last_write(x, i=None, j=None, k=None, pattern=()):
     number = array_module(x).arange(number_there[index].size).reshape(number_there[index].shape)
     number_there[index] = number
     return number_there[index] == number
-
-
-last_write.arity = 4
 
 
 def index_put(x, index, value):
@@ -242,15 +230,12 @@ def gather(x, axis, index):
     return gather_(x, index, axis=axis)
 
 
-@op
+@op(inputs=2)
 def scatter_add(g, index, axis=0, shape=()):
     """Zeros of `shape`, to which g is added where gather would read: the opposite of gather. Keeps the index."""
     out = array_module(g).zeros(shape, g.dtype)
     add_at(out, along(index, axis, out), g)
     return out
-
-
-scatter_add.arity = 2
 
 
 @scatter_add.vjp("g")
