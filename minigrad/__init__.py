@@ -28,6 +28,7 @@ from .errors import (
     ShapeError,
 )
 from .gradcheck import GradientMismatch, gradcheck, gradgradcheck
+from .interop import from_dlpack
 from .modes import enable_grad, is_grad_enabled, no_grad
 from .op import op
 from .ops import *  # noqa: F403
@@ -41,11 +42,14 @@ from .tracer import Tracer
 from . import nn, optim
 
 
+LATER = {"draw": "view", "render": "view", "view": "view", "save": "files", "load": "files", "FileError": "files"}
+
+
 def __getattr__(name):
-    """Pictures are imported when they are first asked for, and so is what draws them."""
-    if name in ("draw", "render", "view"):
+    """Pictures and files are imported when they are first asked for, and so is what they need."""
+    if name in LATER:
         from importlib import import_module
 
-        view = import_module(".view", __name__)
-        return view if name == "view" else getattr(view, name)
+        module = import_module(f".{LATER[name]}", __name__)
+        return module if name == "view" else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

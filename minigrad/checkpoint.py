@@ -10,6 +10,7 @@ variable that has changed in between can change anything.
 """
 
 import functools
+import itertools
 
 from .errors import ArgumentError
 from .modes import local
@@ -34,7 +35,8 @@ def checkpoint(fn, *args, verify=False, name=None, **kwargs):
     name    for tables and pictures
 
     Raises CheckpointError when a tensor made in `fn` is used later without having been returned. Warns
-    (CheckpointWarning) when the checkpoint can save nothing.
+    (CheckpointWarning) when the checkpoint can save nothing. A hook on a tensor inside `fn` sees its whole
+    gradient once per replay; two replays of one backward (with create_graph) each call it with their own.
 
     Source: Griewank 1992 for replaying instead of storing; Chen et al. 2016, arXiv:1604.06174, for layers.
 
@@ -45,6 +47,8 @@ def checkpoint(fn, *args, verify=False, name=None, **kwargs):
     >>> x.grad
     Tensor([1.1816], float32)
     """
+    if not callable(fn):
+        raise ArgumentError(f"checkpoint needs a function to call, not {fn!r:.60}")
     return record_stretch(functools.partial(fn, *args, **kwargs), verify, name)
 
 
@@ -62,24 +66,24 @@ def checkpoint_sequential(layers, schedule, x):
     if not layers:
         raise ArgumentError("checkpoint_sequential needs at least one layer")
     first = 0
-    for length, inner in as_schedule(schedule).split(len(layers)):
-        stretch = functools.partial(run_layers, layers, first, first + length, x)
+    for length, inner in as_schedule(schedule).parts(len(layers)):
+        stretch = functools.partial(run_layers, layers, first, first + length, x, marked=inner is not None)
         x = stretch() if inner is None else record_stretch(stretch, schedule=inner)
         first += length
     return x
 
 
-def run_layers(layers, start, stop, x):
-    """Layers start..stop-1 in order; inside a region, mark in its body where each layer ends."""
+def run_layers(layers, start, stop, x, marked):
+    """Layers start..stop-1 in order; in a region of their own, mark in its body where each layer ends."""
     context = local.context
-    region, outer_layer = context.region, context.layer
+    region, outer_layer = context.region if marked else None, context.layer
     for i in range(start, stop):
         context.layer = f"{outer_layer}.{i}" if outer_layer else str(i)
         try:
             x = layers[i](x)
         finally:
             context.layer = outer_layer
-        if region is not None and region.cuts is not None:
+        if region is not None:
             region.cuts.append(len(region.lines))
     return x
 
@@ -90,13 +94,13 @@ def record_stretch(run, verify=False, name=None, schedule=None):
     if not context.grad:
         return run()
     region = Region(name, verify, schedule)
-    context.region = region
+    context.region = context.open_region = region
     try:
         result = run()
         context.region = region.outer
         return region.close(result)
     finally:
-        context.region = region.outer
+        context.region = context.open_region = region.outer
         region.end()
 
 
@@ -114,17 +118,20 @@ class Region:
 
     lines    what ran, as the lines of a body        cuts    how many lines there were after each layer
     outside  outside node -> the value it had        digests line -> hash of its output, if verifying
+    loose    weak references to tensors without gradient that were made in here: they may leave as constants
     """
 
-    __slots__ = ("open", "outer", "lines", "outside", "cuts", "schedule", "digests", "name", "where", "_values")
+    __slots__ = (
+        "open", "outer", "lines", "outside", "loose", "known", "cuts", "schedule", "digests", "name", "where",
+    )  # fmt: skip
 
     def __init__(self, name, verify, schedule):
         self.open, self.outer = True, local.context.region
-        self.lines, self.outside = [], {}
+        self.lines, self.outside, self.loose, self.known = [], {}, [], {}
         self.schedule, self.cuts = schedule, None if schedule is None else []
         verify = verify or (self.outer is not None and self.outer.digests is not None)
         self.digests = {} if verify else None
-        self.name, self.where, self._values = name, user_position(), None
+        self.name, self.where = name, user_position()
 
     def __repr__(self):
         name = f" {self.name!r}" if self.name else ""
@@ -133,19 +140,32 @@ class Region:
     def add(self, line, arrays, out=None):
         """Append what ran: an op's node with its output, or a nested checkpoint's Call."""
         for source, array in zip(line.inputs, arrays, strict=True):
-            if source.region is not self and source.dtype is not None:
+            if source.region is not self and source.dtype is not None and array is not None:
                 self.outside.setdefault(source, array)
         self.lines.append(line)
-        if self.digests is not None and not isinstance(line, Call):
+        if self.digests is not None and out is not None:
             self.digests[line] = digest(out)
 
     def value(self, node):
-        """The value of one of this region's nodes, recomputed from outside: for a `mg.grad` called in here."""
-        if self._values is None or node not in self._values:
-            body = Body(self.lines, [node for line in self.lines for node in results(line)])
-            self._values = dict(self.outside)
-            execute(body, Work(body, values=body.outputs), self._values)
-        return self._values[node]
+        """The value of a node that this region made or read: for a `mg.grad` called in here.
+
+        The region keeps no buffers, so its own values are computed again from outside, and stay at hand until
+        that walk is over (`forget`). None if the region has not got the node at all.
+        """
+        if node.region is not self:
+            return self.outside.get(node)
+        if node not in self.known:
+            lines, _, _ = self._alive([node])
+            wanted = [result for line in lines for result in results(line) if result not in self.known]
+            body = Body(lines, wanted)
+            values = {**self.outside, **self.known}
+            execute(body, Work(body, values=wanted, live=self.known), values)
+            self.known.update((result, values[result]) for result in wanted if result in values)
+        return self.known[node]
+
+    def forget(self):
+        """A walk in here is over: drop what was computed for it."""
+        self.known = {}
 
     def close(self, result):
         """The function has returned `result`: make the checkpoint's nodes, and hand out tensors on them."""
@@ -159,8 +179,8 @@ class Region:
 
     def _record(self, outputs):
         body = Body(*self._alive(outputs), self.schedule, self.digests, self.name)
-        work = Work(body, sweep=[node for node in outputs if node.requires_grad])
-        arrays = [self.outside[source] for source in body.boundary]
+        work = body.work(sweep=[node for node in outputs if node.requires_grad])
+        arrays = [self.outside.get(source) for source in body.boundary]
         if self.outer is None:
             body.substitute({s: hollow(s) for s in body.boundary if s not in work.read and s is not hollow(s)})
             self._warn_if_useless(body, work)
@@ -177,7 +197,8 @@ class Region:
                 needed.update(line.inputs)
         keep.reverse()
         lines = [line for line, alive in zip(self.lines, keep, strict=True) if alive]
-        return lines, outputs, [sum(keep[:cut]) for cut in self.cuts or ()]
+        lines_before = [0, *itertools.accumulate(keep)]
+        return lines, outputs, [lines_before[cut] for cut in self.cuts or ()]
 
     def _warn_if_useless(self, body, work):
         """One op, or ops that keep nothing: then the boundary costs as much as the tape would have."""
@@ -187,12 +208,16 @@ class Region:
             warn_useless(self, len(kept), len(plain))
 
     def end(self):
-        """Close the border. Whatever a `mg.grad` inside has retained on the body's lines goes."""
+        """Close the border. What a `mg.grad` inside has retained goes; what left without gradient is data."""
         self.open = False
         for line in self.lines:
             for node in results(line):
                 node.out = None
-        self.lines, self.outside, self._values, self.outer = [], {}, None, None
+        for reference in self.loose:
+            tensor = reference()
+            if tensor is not None and tensor._node is not None and tensor._node.region is self:
+                tensor._node = None
+        self.lines, self.outside, self.loose, self.known, self.outer = [], {}, [], {}, None
 
 
 def is_parameter(node):
@@ -209,7 +234,7 @@ def buffers_of_plain_taping(body):
     kept = set()
     for line in body.lines:
         if isinstance(line, Call):
-            work = Work(line.body, sweep=[o for o in line.body.outputs if o.requires_grad])
+            work = line.body.work(sweep=[o for o in line.body.outputs if o.requires_grad])
             kept.update(s for s, b in zip(line.inputs, line.body.boundary, strict=True) if b in work.read)
         else:
             kept.update(line.inputs[i] for i in line.needs.inputs)

@@ -11,6 +11,7 @@ import numpy
 
 from .device import array_module
 from .errors import ArgumentError, NoGradientError, ShapeError
+from .modes import GradMode, local
 from .tensor import Tensor, as_operand, refuse_smuggled
 from .words import freed_error, overwritten_error, vjp_shape_error
 
@@ -20,11 +21,18 @@ def read_array(source, reader):
     if source.number > reader.number:
         raise overwritten_error(source, reader)
     out = source.out
-    if out is None:
-        if source.region is not None and source.region.open:
-            return source.region.value(source)
-        raise freed_error(source)
-    return out
+    return value_in_a_region(source) if out is None else out
+
+
+def value_in_a_region(source):
+    """A value that the tape does not hold, but that a region which is still open can give."""
+    region = local.context.open_region
+    while region is not None and not source.freed:
+        value = region.value(source)
+        if value is not None:
+            return value
+        region = region.outer
+    raise freed_error(source)
 
 
 def read_tensor(source, reader):
@@ -57,7 +65,10 @@ def starting_gradient(out, gradient, create_graph):
     if create_graph and isinstance(gradient, Tensor):
         array = gradient
     else:
-        array = as_operand(gradient)
+        try:
+            array = as_operand(gradient)
+        except ArgumentError as error:
+            raise ArgumentError(f"the gradient given to backward of {out!r:.60}: {error}") from error
         array = array_module(out._data).asarray(array, dtype=out.dtype)
     if array.shape != out.shape:
         raise ShapeError(f"the gradient given to backward has shape {array.shape}, and the output {out.shape}")
@@ -68,9 +79,13 @@ def call_hooks(node, gradient, create_graph):
     """Show the gradient to the node's hooks; each may replace it."""
     for hook in list(node.hooks):
         shown = gradient if create_graph else Tensor(passed_on(gradient))
-        answer = hook(shown)
+        with GradMode(create_graph):
+            answer = hook(shown)
         if answer is not None:
-            array = as_operand(answer)
+            try:
+                array = as_operand(answer)
+            except ArgumentError as error:
+                raise ArgumentError(f"a hook on {node} must answer None or a gradient: {error}") from error
             if getattr(array, "shape", ()) != node.shape:
                 raise ShapeError(f"a hook on {node} gave a gradient of shape {getattr(array, 'shape', ())}")
             if create_graph:

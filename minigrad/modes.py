@@ -14,17 +14,19 @@ class Context:
 
     grad    record ops whose inputs require a gradient
     region  the checkpoint region that is being recorded, or None
+    open_region  the same, also while a `mg.grad` in it computes without being recorded
     tape    the `mg.Tape` that writes down what runs, or None
     tracer  the `mg.Tracer` that is watching, or None
     layer   path of the nn layers that are running, such as "blocks.3.attn"
     phase   "forward", "replay" or "backward": what the engine is doing now
     """
 
-    __slots__ = ("grad", "region", "tape", "tracer", "layer", "phase", "outer_modes")
+    __slots__ = ("grad", "region", "open_region", "tape", "tracer", "tracers", "layer", "phase", "outer_modes")
 
     def __init__(self):
         self.grad = True
-        self.region = self.tape = self.tracer = None
+        self.region = self.open_region = self.tape = self.tracer = None
+        self.tracers = []  # those that are watching, the innermost last; `tracer` speaks to all of them
         self.layer = ""
         self.phase = "forward"
         self.outer_modes = []

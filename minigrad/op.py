@@ -25,13 +25,14 @@ name `position`, which of them it is asked for, and `xs_shapes`.
 import functools
 import inspect
 import sys
+import weakref
 
 import numpy
 
 from .device import array_module, is_array
 from .errors import ArgumentError, MinigradError
 from .modes import local
-from .place import ENGINE_FILES
+from .place import ENGINE_FILES, source_line, user_position
 from .tape import Leaf, Node, hollow
 from .tensor import Tensor, as_operand, frozen, refuse_smuggled
 from .words import forward_error
@@ -87,6 +88,10 @@ class Needs:
         named = {key for kind, key in reads if kind == INPUT}
         self.inputs = tuple(range(count)) if every else tuple(sorted(named))
         self.out = any(kind == OUT for kind, _ in reads)
+
+
+    def differentiates(self, index):
+        return any(i == index for i, _ in self.vjps)
 
 
 NOTHING = Needs((), 0)
@@ -162,7 +167,9 @@ class Op:
                 if name not in reads:
                     reads[name] = self._what_it_reads(self.vjps[name], count)
                 vjps.append((i, Vjp(self.vjps[name], reads[name], i)))
-        found = self._needs[mask | 1 << count] = Needs(vjps, count)
+        found = Needs(vjps, count)
+        if not self.variadic or count <= 8:  # lists of any length would fill the memory
+            self._needs[mask | 1 << count] = found
         return found
 
     # ---- calling -----------------------------------------------------------------------------------
@@ -194,7 +201,7 @@ class Op:
         if strangers:
             if not any([isinstance(arg, Tensor) for arg in args]):
                 return self.forward(*args, **settings)
-            arrays = [as_operand(arg) for arg in args]
+            arrays = operands(self, args)
         out = run(self, arrays, settings, tracer)
         if tracer is not None:
             tracer.ran(self, args, arrays, out)
@@ -214,7 +221,12 @@ class Op:
             code = frame.f_code
         shape, dtype, layer, offset = out.shape, out.dtype, context.layer, frame.f_lasti
         node = record(self, settings, inputs, arrays, out, shape, dtype, needs, layer, code, offset, context)
-        return Tensor(out, node if needs.vjps or region is not None else None)
+        if region is None:
+            return Tensor(out, node if needs.vjps else None)
+        result = Tensor(out, node)
+        if not needs.vjps:
+            region.loose.append(weakref.ref(result))
+        return result
 
     def _bind(self, args, settings):
         """Sort a call's arguments into inputs and settings, as Python would."""
@@ -233,7 +245,7 @@ class Op:
             if name not in given and name not in self.defaults:
                 raise ArgumentError(f"{self.name} needs {name!r}; it takes {', '.join(names)}")
         inputs = [given.pop(name, self.defaults.get(name)) for name in names[: self.arity]]
-        while inputs and inputs[-1] is None:
+        while inputs and inputs[-1] is None and names[len(inputs) - 1] in self.defaults:
             inputs.pop()
         return inputs, given
 
@@ -263,6 +275,8 @@ def run(op, arrays, settings, tracer=None):
     except Exception as error:
         raise forward_error(op, arrays, error) from error
     if type(out) is not numpy.ndarray:
+        if out is None:
+            raise MinigradError(f"the forward of {op.name} returned None; it must return an array")
         return frozen(out if is_array(out) else array_module(*arrays).asarray(out))
     out.setflags(False)  # write=False: nobody writes into a value of the tape
     return out
@@ -280,10 +294,12 @@ def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, code, 
         node = Node(op, settings, inputs, shape, dtype, layer, code, offset, requires_grad, needs, region)
         region.add(node, arrays, out)
         return node
-    if len(needs.vjps) != len(inputs):  # of constants that no vjp reads, keep no data
+    if len(needs.vjps) != len(inputs):
         for i, source in enumerate(inputs):
-            if source.op is None and i not in needs.inputs:
-                inputs[i] = hollow(source)
+            if i not in needs.inputs:
+                inputs[i] = hollow(source)  # of constants that no vjp reads, keep no data
+            elif source.op is not None and not needs.differentiates(i):
+                inputs[i] = Leaf(arrays[i])  # read, but no gradient flows: the sweep may never pass it
     inputs = tuple(inputs)
     node = Node(op, settings, inputs, shape, dtype, layer, code, offset, bool(needs.vjps), needs, None)
     for i in needs.inputs:
@@ -297,6 +313,14 @@ def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, code, 
     if context.tape is not None:
         context.tape.nodes.append(node)
     return node
+
+
+def operands(op, args):
+    """The inputs of an op as arrays and numbers."""
+    try:
+        return [as_operand(arg) for arg in args]
+    except ArgumentError as error:
+        raise ArgumentError(f"{op.name} at {source_line(user_position())}: {error}") from error
 
 
 def across_border(tensor):

@@ -9,14 +9,25 @@ will pass on the tape again, through the ordinary `op.record`, and drops each va
 """
 
 import hashlib
+import weakref
 
 import numpy
 
 from .device import to_device
 from .modes import local
-from .op import NOTHING, record, run
+from .op import Needs, record, run
 from .tape import Leaf, Node
 from .words import verify_error
+
+
+class Family(Needs):
+    """What stands in `node.needs` of checkpoint nodes: no vjps, and the siblings that stand for one body."""
+
+    __slots__ = ("members",)
+
+    def __init__(self):
+        super().__init__((), 0)
+        self.members = []  # weak references, in the order of the body's outputs
 
 
 class CheckpointOp:
@@ -46,6 +57,7 @@ class Body:
     outputs   the nodes whose values leave the stretch
     cuts      for each layer of a chain, how many lines there are up to its end; empty if it is no chain
     schedule  how a replay splits the layers again; None: it tapes all of them
+    entangled outputs that lines of the body read too: gradients reach them from outside and from inside
     digests   with verify=True: node -> hash of what the first run gave
     """
 
@@ -54,12 +66,21 @@ class Body:
         self.schedule, self.digests, self.name = schedule, digests, name
         inside = {node for line in lines for node in results(line)}
         self.boundary = tuple(dict.fromkeys(s for line in lines for s in values_read(line) if s not in inside))
+        self.entangled = {source for line in lines for source in line.inputs}.intersection(outputs)
+        self._works = {}
+
+    def work(self, sweep=(), values=()):
+        """What a replay for these outputs has to do when nothing but the boundary is at hand; found once."""
+        key = frozenset(sweep), frozenset(values)
+        if key not in self._works:
+            self._works[key] = Work(self, *key)
+        return self._works[key]
 
     def for_replay(self):
         """The lines as a replay runs them: what the schedule checkpoints again has become Calls."""
         if self.schedule is None:
             return self
-        parts = self.schedule.split(len(self.cuts))
+        parts = self.schedule.parts(len(self.cuts))
         if len(parts) == 1 and parts[0][1] is None:
             return self
         ends = (0, *self.cuts)
@@ -67,7 +88,7 @@ class Body:
         for length, schedule in reversed(parts):
             first = last - length
             part = self.lines[ends[first] : ends[last]]
-            if schedule is not None:
+            if schedule is not None and part:
                 cuts = [cut - ends[first] for cut in self.cuts[first:last]]
                 outputs = [node for line in part for node in results(line) if node in needed]
                 body = Body(part, outputs, cuts, schedule, self.digests, self.name)
@@ -106,11 +127,12 @@ class Work:
 
     taped    lines that a gradient passes          runs   lines that must be executed
     read     nodes whose values are needed         drops  line -> values that it is the last to use
+    oldest   node -> the first op that reads its value: a leaf may not have been overwritten since
     """
 
     def __init__(self, body, sweep=(), values=(), live=()):
         self.taped, self.read, self.runs = set(sweep), set(values), set()
-        self.drops, self.replays, self.advances = {}, {}, {}
+        self.drops, self.replays, self.advances, self.oldest = {}, {}, {}, {}
         used = set(values)
         for line in reversed(body.lines):
             uses = self._call(line, live) if isinstance(line, Call) else self._op(line, live)
@@ -128,6 +150,7 @@ class Work:
         if (line in self.read or line in uses) and line not in live:
             self.runs.add(line)
             uses += values_read(line)
+        self.oldest.update(dict.fromkeys(uses, line))
         return uses
 
     def _call(self, call, live):
@@ -137,15 +160,22 @@ class Work:
         uses = []
         swept = [inside[node] for node in call.outputs if node in self.taped]
         if swept:
-            work = self.replays[call] = Work(call.body, sweep=swept)
+            work = self.replays[call] = call.body.work(sweep=swept)
             self.taped.update(outside[source] for source in work.taped if source in outside)
-            uses += [outside[source] for source in call.body.boundary if source in work.read]
+            uses += self._uses_of(work, outside)
         wanted = [inside[node] for node in call.outputs if node in self.read and node not in live]
         if wanted:
-            work = self.advances[call] = Work(call.body, values=wanted)
+            work = self.advances[call] = call.body.work(values=wanted)
             self.runs.add(call)
-            uses += [outside[source] for source in call.body.boundary if source in work.read]
+            uses += self._uses_of(work, outside)
         return uses
+
+    def _uses_of(self, work, outside):
+        """What of the outside a nested body's work reads, and which op in there reads it first."""
+        for source, actual in outside.items():
+            if source in work.read:
+                self.oldest[actual] = work.oldest[source]
+        return [actual for source, actual in outside.items() if source in work.read]
 
 
 def execute(body, work, values, fresh=None):
@@ -219,7 +249,7 @@ def fresh_input(source, values, fresh):
         return source
     if source not in fresh:
         leaf = fresh[source] = Leaf(values.get(source))
-        leaf.shape, leaf.dtype = source.shape, source.dtype
+        leaf.shape, leaf.dtype, leaf.number = source.shape, source.dtype, source.number
     return fresh[source]
 
 
@@ -233,13 +263,14 @@ def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where):
     """A node for each output of a checkpoint. Retains what of its boundary `work`, its replay, will read."""
     context = local.context
     region = context.region
-    nodes = []
+    nodes, family = [], Family()
     for index, output in enumerate(outputs):
         node = Node(
             CHECKPOINT, {"index": index}, inputs, output.shape, output.dtype, layer, *where,
-            output.requires_grad, NOTHING, region,
+            output.requires_grad, family, region,
         )  # fmt: skip
         node.body, node.name = body, body.name
+        family.members.append(weakref.ref(node))
         nodes.append(node)
     if region is not None:
         region.add(Call(body, inputs, tuple(nodes), layer, where), arrays)

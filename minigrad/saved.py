@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 from .checkpoint import is_parameter
 from .device import memory_owner
-from .errors import NoGradientError
+from .errors import ArgumentError, NoGradientError
 from .replay import Work
 from .table import bytes_text, describe, shape_text, table
 from .tape import Tape, reachable
+from .tensor import Tensor
 
 
 def tape(tensor) -> Tape:
@@ -15,7 +16,10 @@ def tape(tensor) -> Tape:
 
     A checkpoint is one line; its body is `node.body.lines`.
     """
-    return Tape(reachable([tensor.node]))
+    if not isinstance(tensor, Tensor):
+        raise ArgumentError(f"a tape leads to a Tensor, not to {tensor!r:.60}")
+    by_number = {node.number: node for node in reachable([tensor.node])}  # a constant and its twin are one line
+    return Tape(by_number.values())
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ def saved(tensor) -> Saved:
 
     After a backward it is empty. NoGradientError for a tensor that does not require grad.
     """
+    if not isinstance(tensor, Tensor):
+        raise ArgumentError(f"the tape keeps buffers for a Tensor, not for {tensor!r:.60}")
     if not tensor.requires_grad:
         raise NoGradientError(f"the tape keeps nothing for {tensor!r}, which does not require grad")
     readers = {}

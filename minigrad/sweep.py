@@ -31,7 +31,7 @@ from .gradients import (
     starting_gradient,
 )  # fmt: skip
 from .modes import local
-from .replay import Call, Work, execute, results
+from .replay import Call, Work, execute
 from .tape import hollow, next_number, number_of, reachable
 from .tensor import Tensor, refuse_smuggled
 from .words import freed_error, vjp_error, warn_whole
@@ -161,6 +161,7 @@ class Sweep:
         self.wanted = None if targets is None else leading_to(self.targets, [t._node for t, _ in seeds])
         self.start = next_number()
         self.buffers_freed, self.replays = 0, 0
+        self.stands_for = {}  # fresh node of a replay -> the checkpoint node whose gradient it completes
         tracer = local.context.tracer
         for tensor, gradient in seeds:
             if tracer is not None:
@@ -183,24 +184,33 @@ class Sweep:
         """Add to the gradient that waits at `node`."""
         waiting = self.leaves if node.op is None else self.grads
         if node in waiting:
-            gradient = plus(waiting[node], gradient)
+            gradient = self.sum(node, waiting[node], gradient)
         elif node.op is not None:
             heapq.heappush(self.heap, (-node.number, node))
         waiting[node] = gradient
+
+    def sum(self, node, a, b):
+        """Two gradients that arrive at one node, added: a new buffer, of which the tracer is told."""
+        total = plus(a, b)
+        if self.context.tracer is not None:
+            self.context.tracer.gradient(node, total)
+        return total
 
     def step(self, node):
         """Take one node: run its vjps, or replay it, and hand the gradients on."""
         if node.freed:
             raise freed_error(node)
         gradient = self.grads.pop(node)
+        if node.body is not None:
+            return self.checkpoint(node, gradient)
         if node.hooks:
             gradient = call_hooks(node, gradient, self.create_graph)
         if node.holder is not None or self.targets:
             self.watch(node, gradient)
+        if self.stands_for and node in self.stands_for:
+            gradient = self.complete(self.stands_for.pop(node), gradient)
         if self.wanted is not None and self.wanted.isdisjoint(node.inputs):
             return "op", node, gradient, [], 0  # a target, and nothing below it is one: it is not passed
-        if node.body is not None:
-            return self.replay(node, gradient)
         tracer = self.context.tracer
         if tracer is not None:
             tracer.sweeps(node)
@@ -212,6 +222,7 @@ class Sweep:
                 continue
             try:
                 result = tracer.measured(vjp, gradient, node, read) if measuring else vjp(gradient, node, read)
+                shape = None if result is None else result.shape
             except (MinigradError, Warning):
                 raise
             except Exception as error:
@@ -220,16 +231,16 @@ class Sweep:
                 continue
             if self.watched:
                 results.append(result)
-            if result.shape != source.shape or result.dtype is not source.dtype or not source.shape:
+            if shape != source.shape or result.dtype is not source.dtype or not shape:
                 result = fit(result, source, node, vjp)
             if tracer is not None:
                 tracer.gradient(source, result)
             if source.op is None:
                 if result is gradient:
                     result = passed_on(result)
-                leaves[source] = plus(leaves[source], result) if source in leaves else result
+                leaves[source] = self.sum(source, leaves[source], result) if source in leaves else result
             elif source in waiting:
-                waiting[source] = plus(waiting[source], result)
+                waiting[source] = self.sum(source, waiting[source], result)
             else:
                 waiting[source] = result
                 heapq.heappush(self.heap, (-source.number, source))
@@ -271,39 +282,65 @@ class Sweep:
         elif node.holder is not None and self.wanted is None:
             self.deposits.append((node, gradient if node.op is None else passed_on(gradient)))
 
-    def replay(self, node, gradient):
-        """Replay a checkpoint and let its fresh nodes take over the gradients of all its outputs."""
+    def complete(self, node, gradient):
+        """The whole gradient of a checkpoint node has come together: for its hooks, `retain_grad` and `grad`."""
+        if node.hooks:
+            gradient = call_hooks(node, gradient, self.create_graph)
+        self.watch(node, gradient)
+        return gradient
+
+    def checkpoint(self, node, gradient):
+        """Take a checkpoint node, with its siblings that have a gradient: made together, they come together.
+
+        An output that the body itself reads on is not complete before the replay has been swept down to it:
+        there a fresh node will stand for it.
+        """
         gradients = {node: gradient}
-        while self.heap and self.heap[0][1].body is node.body:  # its siblings, made together, come together
+        while self.heap and self.heap[0][1].body is node.body:
             sibling = heapq.heappop(self.heap)[1]
             gradients[sibling] = self.grads.pop(sibling)
-            if sibling.hooks:
-                gradients[sibling] = call_hooks(sibling, gradients[sibling], self.create_graph)
-            self.watch(sibling, gradients[sibling])
+        entangled = {output_of(m): m for m in members(node) if self.is_watched(m)}
+        entangled = {line: m for line, m in entangled.items() if line in node.body.entangled}
+        for sibling in gradients:
+            if output_of(sibling) not in entangled:
+                gradients[sibling] = self.complete(sibling, gradients[sibling])
+        asked_inside = not self.targets.isdisjoint(entangled.values())
+        if self.wanted is not None and self.wanted.isdisjoint(node.inputs) and not asked_inside:
+            return "op", node, gradients[node], [], 0
+        return self.replay(node, gradients, entangled)
+
+    def is_watched(self, node):
+        return bool(node.hooks) or node.holder is not None or node in self.targets
+
+    def replay(self, node, gradients, entangled):
+        """Replay a checkpoint and let its fresh nodes take over the gradients of its outputs."""
         body = node.body.for_replay()
-        output = {sibling: body.outputs[sibling.attrs["index"]] for sibling in gradients}
+        output = {sibling: output_of(sibling) for sibling in gradients}
         live = {line: sibling.out for sibling, line in output.items() if sibling.out is not None}
-        recording = self.context.region is not None  # inside an open checkpoint every value is needed
-        everything = [result for line in body.lines for result in results(line)] if recording else ()
-        work = Work(body, sweep=output.values(), values=everything, live=live)
+        work = Work(body, sweep=output.values(), live=live)
         values = {line: array for line, array in live.items() if line in work.read}
         for source, actual in zip(body.boundary, node.inputs, strict=True):
             if source in work.read:
-                values[source] = read_array(actual, node)
+                reader = work.oldest[source] if actual.op is None else node
+                values[source] = read_array(actual, reader)
         fresh = dict(zip(body.boundary, node.inputs, strict=True))
         if self.replays == 0 and not self.grads and self.wanted is None:
             self.warn_if_whole(node, body)
         self.replays += 1
         live.clear()
+        if self.context.tracer is not None:
+            self.context.tracer.taken_over(values)
         freed = sum(self.release(sibling) for sibling in gradients)
         self.run_again(body, work, values, fresh)
+        self.stands_for.update((fresh[line], sibling) for line, sibling in entangled.items() if line in fresh)
+        self.extend_wanted(fresh)
         for sibling, waiting in gradients.items():
             if self.wanted is None or fresh[output[sibling]] in self.wanted:
                 self.give(fresh[output[sibling]], waiting)
-        return "replay", node, gradient, [], freed
+        return "replay", node, gradients[node], [], freed
 
     def run_again(self, body, work, values, fresh):
-        """Execute a replay in its own phase, and follow the fresh nodes that lead to a target."""
+        """Execute a replay in its own phase."""
         context = self.context
         context.phase, context.grad = "replay", True
         try:
@@ -311,10 +348,14 @@ class Sweep:
         finally:
             if context.tracer is not None:
                 context.tracer.replay_ended()
-        if self.wanted is not None:
-            for node in sorted(fresh.values(), key=number_of):
-                if any(source in self.wanted for source in node.inputs):
-                    self.wanted.add(node)
+
+    def extend_wanted(self, fresh):
+        """Of the fresh nodes of a replay, follow those that lead to a target, or stand for one."""
+        if self.wanted is None:
+            return
+        for node in sorted(fresh.values(), key=number_of):
+            if self.stands_for.get(node) in self.targets or any(source in self.wanted for source in node.inputs):
+                self.wanted.add(node)
 
     def warn_if_whole(self, node, body):
         """The first replay of this walk may turn out to be of all there is: then it saved nothing."""
@@ -331,16 +372,19 @@ class Sweep:
             if leaf.hooks:
                 gradient = call_hooks(leaf, gradient, self.create_graph)
             self.watch(leaf, gradient)
-        totals, tracer = [], self.context.tracer
+        totals, tracer = {}, self.context.tracer
         for node, gradient in self.deposits:
             tensor = node.holder()
             if tensor is not None:
+                _, earlier = totals.get(id(tensor), (tensor, tensor._grad))
                 total = gradient if self.create_graph else Tensor(own(gradient))
-                totals.append((tensor, total if tensor._grad is None else add_gradients(tensor._grad, total)))
-        for tensor, total in totals:
+                totals[id(tensor)] = tensor, total if earlier is None else add_gradients(earlier, total)
+        for tensor, total in totals.values():
             tensor._grad = total
             if tracer is not None:
-                tracer.gradient(tensor._node, total)
+                tracer.gradient(tensor.node, total)
+        if self.context.open_region is not None:
+            self.context.open_region.forget()
         for node, gradient in self.deposits if self.watched else ():
             if node.op is None:
                 yield "leaf", node, gradient, [], 0
@@ -352,7 +396,20 @@ def leading_to(targets, roots):
     for node in reachable(roots):
         if node in targets or any(source in wanted for source in node.inputs):
             wanted.add(node)
+        elif node.body is not None and any(output_of(m) in node.body.entangled for m in members(node) if m in targets):
+            wanted.add(node)  # a sibling is asked for, and the body leads from this output to it, perhaps
     return wanted
+
+
+def members(node):
+    """A checkpoint node's siblings that are still alive, itself included."""
+    siblings = (reference() for reference in node.needs.members)
+    return [sibling for sibling in siblings if sibling is not None and sibling.body is not None]
+
+
+def output_of(node):
+    """The node of the body whose value a checkpoint node stands for."""
+    return node.body.outputs[node.attrs["index"]]
 
 
 def has_calls(body):

@@ -143,6 +143,8 @@ class Tensor:
                 value = Tensor(array_module(self._data).array(value, dtype=self.dtype))
             if value.shape != self.shape:
                 raise ShapeError(f"grad must have the tensor's shape {self.shape}, not {value.shape}")
+            if value.dtype != self.dtype:
+                raise DtypeError(f"grad must have the tensor's dtype {self.dtype}, not {value.dtype}")
         self._grad = value
 
     def assign_(self, array):
@@ -190,6 +192,8 @@ class Tensor:
             )
         if result.shape != self.shape:
             raise ShapeError(f"changing shape {self.shape} in place to {result.shape}; write t = ... instead")
+        if self._node is not None and self._node.holder is not None and self._node.holder() is self:
+            self._node.holder = None  # .grad will be that of the new value
         constant = self._node is not None and self.is_leaf and result._node is None
         self._node = same_constant(self._node, result._data) if constant else result._node
         self._data = result._data

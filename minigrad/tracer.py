@@ -120,19 +120,19 @@ class Tracer:
         self._ends = {}  # id of a node that holds something -> the reference that tells of its end
         self._replay_holders = set()
         self._ignored = {id(memory_owner(tensor.data)): tensor for tensor in ignore}
-        self._outer = []
 
     def __enter__(self):
-        context = local.context
-        self._outer.append(context.tracer)
-        context.tracer = self if context.tracer is None else Together(self, context.tracer)
+        local.context.tracers.append(self)
+        speak_to_all(local.context)
         if self.workspace and not tracemalloc.is_tracing():
             tracemalloc.start()
             self._started = True
         return self
 
     def __exit__(self, *error):
-        local.context.tracer = self._outer.pop()
+        tracers = local.context.tracers
+        del tracers[len(tracers) - 1 - tracers[::-1].index(self)]
+        speak_to_all(local.context)
         if self.__dict__.pop("_started", False):
             tracemalloc.stop()
 
@@ -183,10 +183,17 @@ class Tracer:
         self.step += 1
         self.replayed_ops += 1
         self._note("replayed", line.number, line.op.name, line.layer, "replayed", 0)
-        buffer = self._see(out, "replayed", line.op.name, line.layer)
+        self._hold_for_replay(values, line, self._see(out, "replayed", line.op.name, line.layer))
+
+    def taken_over(self, values):
+        """A replay begins, and keeps these values of its boundary, whatever the tape lets go of."""
+        for source, array in values.items():
+            self._hold_for_replay(values, source, self._see(array, "boundary"))
+
+    def _hold_for_replay(self, values, line, buffer):
         holder = (id(values), id(line))
         self._replay_holders.add(holder)
-        self._hold(buffer, out, holder)
+        self._hold(buffer, values[line], holder)
 
     def dropped(self, values, line):
         """A replay needs a value no longer."""
@@ -321,11 +328,14 @@ class Tracer:
         """Take the buffer out of one role and put it into another: two events, whose bytes cancel out."""
         if role == buffer.role:
             return
+        was = buffer.is_activation
         self._note_buffer("role", buffer, -buffer.nbytes)
         self._live[buffer.role] -= buffer.nbytes
         self._live[role] += buffer.nbytes
         self._peak[role] = max(self._peak[role], self._live[role])
         buffer.role = role
+        self.live_activations += buffer.is_activation - was
+        self.peak_activations = max(self.peak_activations, self.live_activations)
         self._note_buffer("role", buffer, buffer.nbytes)
 
     def _note_buffer(self, kind, buffer, nbytes):
@@ -334,6 +344,12 @@ class Tracer:
     def _note(self, kind, number, op, layer, role, nbytes):
         counts = self.live_bytes, self.live_activations
         self.events.append(Event(self.step, local.context.phase, kind, number, op, layer, role, nbytes, *counts))
+
+
+def speak_to_all(context):
+    """Let `context.tracer` be None, the one open tracer, or all of them together, each once."""
+    tracers = list(dict.fromkeys(reversed(context.tracers)))
+    context.tracer = Together(*tracers) if len(tracers) > 1 else tracers[0] if tracers else None
 
 
 class Together:

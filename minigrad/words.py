@@ -33,6 +33,8 @@ def forward_error(op, arrays, error):
         both = " and ".join(sorted(devices))
         return DeviceError(f"{op.name} at {place} got tensors on {both}; move them together with .to(device)")
     text = f"{op.name} at {place} cannot work on {shapes}: {error}"
+    if "read-only" in str(error):
+        return MinigradError(text + ". An op's forward must not write into its inputs; let it make a new array")
     if isinstance(error, IndexError):
         return IndexingError(text)
     if isinstance(error, ValueError):
@@ -79,7 +81,7 @@ def smuggled_error(node):
     return CheckpointError(
         f"this tensor ({node.op.name}, {node.dtype}{list(node.shape)}, made at {node.line}) was computed inside "
         f"{node.region} but not returned from it, so there is no way for a gradient to get back in; return it "
-        "from the function, or keep t.detach() if you only want its value"
+        "from the function, or, if you only want its value, return or keep t.detach(), called inside the function"
     )
 
 

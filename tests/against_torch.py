@@ -50,6 +50,7 @@ def compare_modules(ours, theirs, arrays, dtype, run_ours=None, run_theirs=None)
     import torch
 
     theirs, ours = theirs.to(getattr(torch, dtype)), in_dtype(ours, dtype)
+    theirs.zero_grad()
     ours.load_state_dict({key: value.numpy() for key, value in theirs.state_dict().items()})
     arrays = [array.astype(dtype) for array in arrays]
     xs = [mg.tensor(array, requires_grad=True) for array in arrays]

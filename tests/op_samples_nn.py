@@ -206,10 +206,7 @@ declare(
 declare(
     "max_unpool2d",
     unpicked,
-    [
-        sample(real(*x[:-2], *size), places_in(x, k, size, s), size=x[-2:], kernel=k, **s)
-        for x, k, s, size in LARGEST
-    ],
+    [sample(real(*x[:-2], *size), places_in(x, k, size, s), size=x[-2:], kernel=k, **s) for x, k, s, size in LARGEST],
 )
 INCLUDE = (True, False)
 declare(

@@ -47,6 +47,10 @@ def test_same_keeps_the_size_and_valid_pads_nothing(kernel, dilation):
     close(mg.conv2d(x, w, padding="valid", dilation=dilation), mg.conv2d(x, w, dilation=dilation))
 
 
+def test_an_odd_zero_of_same_padding_comes_at_the_end():
+    assert mg.conv1d(mg.tensor([[1.0, 2.0, 3.0]]), mg.tensor([[[1.0, 10.0]]]), padding="same").tolist() == [[21, 32, 3]]
+
+
 @pytest.mark.parametrize(
     "settings", [{}, {"stride": 2}, {"padding": 2, "dilation": 3}, {"padding": "same"}, {"stride": (3,)}]
 )
@@ -232,6 +236,8 @@ def test_ceil_mode_gives_the_remainder_a_window():
     x = mg.arange(25, dtype="float64").reshape(1, 5, 5)
     assert mg.max_pool2d(x, 2, ceil_mode=True).tolist() == [[[6, 8, 9], [16, 18, 19], [21, 23, 24]]]
     assert mg.avg_pool2d(x, 2, ceil_mode=True).tolist() == [[[3, 5, 6.5], [13, 15, 16.5], [20.5, 22.5, 24]]]
+    assert mg.max_pool1d(x[0], 2, stride=4, ceil_mode=True).shape == (5, 2)
+    assert mg.max_pool1d(x[0, :, :4], 2, stride=4, ceil_mode=True).shape == (5, 1)  # it would begin after the end
 
 
 def test_padding_counts_in_the_mean_or_not():

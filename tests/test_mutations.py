@@ -38,7 +38,7 @@ def body_keeps_its_buffers(monkeypatch):
             line.out = out
 
     def end(self):
-        self.open, self.lines, self.outside, self._values, self.outer = False, [], {}, None, None
+        self.open, self.lines, self.outside, self.loose, self.known, self.outer = False, [], {}, [], {}, None
 
     monkeypatch.setattr(Region, "add", keeping)
     monkeypatch.setattr(Region, "end", end)

@@ -77,9 +77,9 @@ def test_equal_values_give_zero_and_large_ones_lose_nothing():
     x = real(4, 8)
     for norm in (mg.layer_norm, mg.rms_norm):
         close(norm(mg.tensor(x * 1e4), 8), norm(mg.tensor(x), 8), rtol=1e-4)
-    half = norm(mg.tensor(x * 1e4, dtype="float16"), 8)
-    assert half.dtype == "float16" and np.isfinite(half.data).all()
-    close(half, norm(mg.tensor(x), 8), rtol=5e-3)
+        half = norm(mg.tensor(x * 1e4, dtype="float16"), 8)
+        assert half.dtype == "float16" and np.isfinite(half.data).all()
+        close(half, norm(mg.tensor(x), 8), rtol=1e-2)
 
 
 def test_what_cannot_be_is_refused_with_a_reason():
@@ -249,6 +249,4 @@ def test_layers_agree_with_torch(dtype):
             ours, theirs = getattr(nn, kind)(3, **settings), getattr(tnn, kind)(3, **settings)
             for _ in range(2):
                 compare_modules(ours, theirs, [real(*shape)], dtype)
-                for p in [*ours.parameters(), *theirs.parameters()]:
-                    p.grad = None
             compare_modules(ours.eval(), theirs.eval(), [real(*shape)], dtype)

@@ -60,6 +60,17 @@ def plain_adamw(p, grads, lr, weight_decay=1e-2, **settings):
     return plain_adam(p, grads, lr, weight_decay=weight_decay, decoupled=True, **settings)
 
 
+def plain_rmsprop(p, grads, lr, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False):
+    mean, square, step = 0.0, 0.0, 0.0
+    for g in grads:
+        g = g + weight_decay * p
+        mean = alpha * mean + (1 - alpha) * g
+        square = alpha * square + (1 - alpha) * g**2
+        step = momentum * step + g / (np.sqrt(square - centered * mean**2) + eps)
+        p = p - lr * step
+    return p
+
+
 CASES = [
     (optim.SGD, plain_sgd, dict(lr=0.1)),
     (optim.SGD, plain_sgd, dict(lr=0.1, weight_decay=0.2)),
@@ -70,6 +81,10 @@ CASES = [
     (optim.Adam, plain_adam, dict(lr=0.1, betas=(0.5, 0.7), eps=0.1, weight_decay=0.3)),
     (optim.AdamW, plain_adamw, dict(lr=0.1)),
     (optim.AdamW, plain_adamw, dict(lr=0.1, betas=(0.5, 0.7), eps=0.1, weight_decay=0.3)),
+    (optim.RMSprop, plain_rmsprop, dict(lr=0.1)),
+    (optim.RMSprop, plain_rmsprop, dict(lr=0.1, alpha=0.6, eps=0.1, weight_decay=0.3)),
+    (optim.RMSprop, plain_rmsprop, dict(lr=0.1, momentum=0.8)),
+    (optim.RMSprop, plain_rmsprop, dict(lr=0.1, alpha=0.7, momentum=0.8, weight_decay=0.3, centered=True)),
 ]
 
 
@@ -125,12 +140,12 @@ def test_torchs_optimizer_state_loads():
         np.testing.assert_allclose(p.numpy(), q.detach().numpy(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW])
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_a_parameter_keeps_its_dtype_whatever_the_settings_are(kind, dtype):
     p = mg.tensor(np.ones(2, dtype), requires_grad=True)
     optimizer = kind([p], lr=np.float64(0.5), weight_decay=np.float64(0.5))
-    p.grad = mg.tensor(np.ones(2, "float64"))
+    p.grad = mg.tensor(np.ones(2, dtype))
     optimizer.step()
     assert p.dtype == dtype and np.isfinite(p.numpy()).all() and (p.numpy() < 1).all()
     arrays = [value for value in optimizer.state[p].values() if isinstance(value, np.ndarray)]
@@ -162,10 +177,23 @@ def test_a_parameter_of_no_axes():
     assert p.shape == () and isinstance(p.data, np.ndarray) and p.item() == -0.0
 
 
+def test_a_centered_mean_square_that_rounding_makes_negative_gives_no_nan():
+    """Equal gradients have no variance at all, and v - m * m comes out on either side of 0."""
+    p = mg.tensor(np.full(50, 1.0, "float32"), requires_grad=True)
+    optimizer = optim.RMSprop([p], lr=1e-12, alpha=0.9, centered=True)
+    gradient = np.linspace(0.1, 3, 50, dtype="float32")
+    for _ in range(200):
+        p.grad = mg.tensor(gradient)
+        optimizer.step()
+    state = optimizer.state[p]
+    assert (state["square_avg"] < state["grad_avg"] ** 2).any()
+    assert np.isfinite(p.numpy()).all()
+
+
 # ---- Parameters --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW])
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop])
 def test_a_parameter_without_a_gradient_is_left_alone(kind):
     used, unused = mg.tensor([1.0], requires_grad=True), mg.tensor([1.0], requires_grad=True)
     optimizer = kind([used, unused], lr=0.1, weight_decay=0.5)
@@ -244,6 +272,8 @@ def test_groups_have_settings_of_their_own():
         (optim.Adam, dict(eps=-1e-8)),
         (optim.AdamW, dict(weight_decay=-1)),
         (optim.AdamW, dict(lr=math.inf)),
+        (optim.RMSprop, dict(alpha=1.0)),
+        (optim.RMSprop, dict(momentum=-0.1)),
     ],
 )
 def test_settings_out_of_range_are_refused(kind, settings):

@@ -116,6 +116,9 @@ def combined(a, b):
     return a + b
 
 
+ACTIVATIONS = {"gelu": ops.gelu, "relu": ops.relu}
+
+
 class TransformerBlock(Module):
     """x + attention(norm(x)), and then x + MLP(norm(x)): the pre-norm block. (N, T, d_model) in and out.
 
@@ -133,11 +136,10 @@ class TransformerBlock(Module):
         self, d_model, nhead, dim_feedforward=None, dropout=0.0, activation="gelu", layer_norm_eps=1e-5,
         causal=False, batch_first=True, bias=True, dtype=None, device=None,
     ):  # fmt: skip
-        known = {"gelu": ops.gelu, "relu": ops.relu}
-        if not callable(activation) and activation not in known:
+        if not callable(activation) and activation not in ACTIVATIONS:
             raise ArgumentError(f'activation is "gelu", "relu" or a function, not {activation!r}')
         hidden = dim_feedforward or 4 * d_model
-        self.causal, self.activation = causal, known.get(activation, activation)
+        self.causal, self.activation = causal, activation
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first, dtype, device)
         self.linear1 = Linear(d_model, hidden, bias, dtype, device)
         self.dropout = Dropout(dropout)
@@ -152,7 +154,8 @@ class TransformerBlock(Module):
             self.norm1(x), attn_mask=mask, key_padding_mask=key_padding_mask, is_causal=self.causal
         )
         x = x + self.dropout1(attended)
-        hidden = self.dropout(self.activation(self.linear1(self.norm2(x))))
+        activation = ACTIVATIONS.get(self.activation, self.activation)
+        hidden = self.dropout(activation(self.linear1(self.norm2(x))))
         return x + self.dropout2(self.linear2(hidden))
 
     def extra_repr(self):

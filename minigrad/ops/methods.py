@@ -363,8 +363,10 @@ class Methods:
         """np.concatenate, np.allclose and all that are no ufuncs: computed on the plain arrays, not recorded."""
         return function(*as_arrays(args), **as_arrays(kwargs))
 
-    def __dlpack__(self, **settings):
+    def __dlpack__(self, *, copy=None, **settings):
         """For torch.from_dlpack(t) and the like: a copy, since they could not promise not to write."""
+        if copy is False:
+            raise BufferError("minigrad gives copies only: an array of the tape must not change; leave out copy=False")
         return self._data.copy().__dlpack__(**settings)
 
     def __dlpack_device__(self):

@@ -13,7 +13,7 @@ Conventions for counting (`Plan`) are those of the reference chain of `h @ W` la
 input, x_0 counts, the last output does not; while a replay runs a layer, its input and its output both do.
 """
 
-from ..errors import BudgetError
+from ..errors import ArgumentError, BudgetError
 from .plan import Plan, count_plan
 
 __all__ = ["Schedule", "Plan", "store_all", "uniform", "every", "sqrt", "triangular", "as_schedule"]
@@ -26,14 +26,26 @@ class Schedule:
         """The parts of a stretch of n >= 1 layers, in order: [(length, None | Schedule), ...]."""
         raise TypeError(f"{type(self).__name__} does not say how to split")
 
+    def parts(self, n):
+        """`split(n)`, checked: parts of at least one layer that add up to n, each with None or a Schedule."""
+        parts = list(self.split(n))
+        if not all(_is_part(part) for part in parts) or sum(length for length, _ in parts) != n:
+            raise ArgumentError(
+                f"{self!r} splits {n} layers into {parts!r:.200}; a split is a list of (length, None or Schedule) "
+                f"whose lengths are at least 1 and add up to {n}"
+            )
+        if len(parts) == 1 and parts[0][1] is self:
+            raise ArgumentError(f"{self!r} splits {n} layers into one part with itself, which would never end")
+        return parts
+
     def plan(self, n) -> Plan:
         """What this schedule costs on a chain of n layers, counted without running anything.
 
         >>> uniform(10).plan(100)
         Plan(uniform(10), 100 layers: peak 19 activations, 81 layers replayed)
         """
-        if n < 1:
-            raise BudgetError(f"a plan needs at least one layer, not {n}")
+        if not isinstance(n, int) or n < 1:
+            raise BudgetError(f"a plan needs a whole number of layers, at least one layer, not {n!r}")
         return count_plan(self, n)
 
     def __repr__(self):
@@ -44,6 +56,13 @@ class Schedule:
         if last_taped:
             parts[-1] = (lengths[-1], None)
         return parts
+
+
+def _is_part(part):
+    if not isinstance(part, (tuple, list)) or len(part) != 2:
+        return False
+    length, inner = part
+    return isinstance(length, int) and length >= 1 and (inner is None or isinstance(inner, Schedule))
 
 
 class StoreAll(Schedule):

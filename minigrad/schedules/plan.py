@@ -38,7 +38,7 @@ class Plan:
 
 def count_plan(schedule, n) -> Plan:
     """Count a schedule on n layers: the peak and the replayed layers."""
-    parts = schedule.split(n)
+    parts = schedule.parts(n)
     peak, replayed = count_parts(parts, first_run=True)
     return Plan(schedule, n, 1 + peak, replayed, parts)
 
@@ -65,6 +65,6 @@ def count_parts(parts, first_run):
         held += not is_last  # the next part's input
     for (length, inner), below in zip(reversed(parts), reversed(before), strict=True):
         if inner is not None:
-            inner_peak, inner_runs = count_parts(inner.split(length), first_run=False)
+            inner_peak, inner_runs = count_parts(inner.parts(length), first_run=False)
             peak, runs = max(peak, below + inner_peak), runs + inner_runs
     return peak, runs

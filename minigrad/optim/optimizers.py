@@ -13,11 +13,11 @@ import numbers
 
 import numpy
 
-from .device import array_module, device_of, to_device
-from .errors import ArgumentError, MinigradError
-from .tensor import Tensor
+from ..device import array_module, device_of, to_device
+from ..errors import ArgumentError, MinigradError
+from ..tensor import Tensor
 
-__all__ = ["Optimizer", "OptimizerError", "SGD", "Adam", "AdamW", "clip_grad_norm_"]
+__all__ = ["Optimizer", "OptimizerError", "SGD", "Adam", "AdamW", "RMSprop", "clip_grad_norm_"]
 
 
 class OptimizerError(MinigradError, ValueError):
@@ -237,6 +237,44 @@ class AdamW(Adam):
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
         super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+
+class RMSprop(Optimizer):
+    """Steps scaled by a running mean of the gradient's square; with momentum if wanted.
+
+        d = g + weight_decay * p
+        v = alpha * v + (1 - alpha) * d**2              m = alpha * m + (1 - alpha) * d
+        s = d / (sqrt(v) + eps)                         centered: s = d / (sqrt(v - m**2) + eps)
+        b = momentum * b + s                            p = p - lr * b
+
+    Sources: Tieleman and Hinton 2012, lecture 6.5 of their course; Graves 2013, arXiv:1308.0850, for centered.
+    """
+
+    def __init__(
+        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False
+    ):  # fmt: skip
+        super().__init__(
+            params, lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered
+        )
+
+    def check(self, settings):
+        for key in ("lr", "eps", "weight_decay", "momentum"):
+            check_range(settings, key, 0)
+        check_range(settings, "alpha", 0, 1)
+
+    def update(self, p, g, state, settings):
+        lr, alpha, eps, decay, momentum = [
+            float(settings[key]) for key in ("lr", "alpha", "eps", "weight_decay", "momentum")
+        ]
+        d = g + decay * p if decay else g
+        v = state["square_avg"] = alpha * state.get("square_avg", 0) + (1 - alpha) * (d * d)
+        if settings["centered"]:
+            m = state["grad_avg"] = alpha * state.get("grad_avg", 0) + (1 - alpha) * d
+            v = array_module(p).maximum(v - m * m, 0)  # a variance; rounding can make it negative
+        d = d / (array_module(p).sqrt(v) + eps)
+        if momentum:
+            d = state["momentum_buffer"] = momentum * state.get("momentum_buffer", 0) + d
+        return p - lr * d
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False) -> Tensor:
