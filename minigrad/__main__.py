@@ -4,7 +4,10 @@ import argparse
 import importlib
 import sys
 
-COMMANDS = {"demo": ("minigrad.demo", "a hundred live activations become nineteen, on real digits")}
+COMMANDS = {
+    "demo": ("minigrad.demo", "a hundred live activations become nineteen, on real digits"),
+    "ops": ("minigrad.catalogue", "every op: what its gradients read, and whether they can be differentiated again"),
+}
 
 
 def main():

@@ -14,7 +14,6 @@ import itertools
 
 from .errors import ArgumentError
 from .modes import local
-from .nesting import tensors_in, with_tensors
 from .place import source_line, user_position
 from .replay import Body, Call, Work, checkpoint_nodes, digest, execute, results
 from .schedules import as_schedule
@@ -26,8 +25,8 @@ from .words import warn_useless
 def checkpoint(fn, *args, verify=False, name=None, **kwargs):
     """Call `fn(*args, **kwargs)` and keep only what its boundary needs; backward replays the rest.
 
-    The result is what `fn` returned, with the same nesting of tuples, namedtuples, lists, dicts and plain
-    values, and gradients are bit for bit those of a plain call. `fn` runs once; backward re-runs the ops
+    The result is what `fn` returned, any nesting of tuples, namedtuples, lists, dicts and plain values, and
+    gradients are bit for bit those of a plain call. `fn` runs once; backward re-runs the ops
     that it recorded.
 
     verify  hash every value now, and compare each one that a replay computes: CheckpointError names the
@@ -168,14 +167,22 @@ class Region:
         self.known = {}
 
     def close(self, result):
-        """The function has returned `result`: make the checkpoint's nodes, and hand out tensors on them."""
-        tensors = {t._node: t for t in tensors_in(result) if t._node is not None and t._node.region is self}
-        outputs = [node for node in tensors if node.requires_grad or self.outer is not None]
-        handed_out = {node: Tensor(t._data) for node, t in tensors.items()}
-        if outputs:
-            for node, fresh in zip(outputs, self._record(outputs), strict=True):
-                handed_out[node]._node = fresh
-        return with_tensors(result, handed_out)
+        """The function has returned `result`: make the checkpoint's nodes, and move its tensors onto them.
+
+        The tensors stay the same objects, so whoever else has got hold of one has the real thing.
+        """
+        found = {id(tensor): tensor for tensor in tensors_in(result)}
+        handles = [t for t in found.values() if t._node is not None and t._node.region is self]
+        outputs = list(dict.fromkeys(t._node for t in handles if t.requires_grad or self.outer is not None))
+        nodes = dict(zip(outputs, self._record(outputs), strict=True)) if outputs else {}
+        for line, node in nodes.items():
+            node.hooks, node.holder, node.name = line.hooks, line.holder, line.name or node.name
+            line.holder = line.hooks = None
+            if line in node.body.entangled:  # its gradient is whole only inside, so that is where hooks run
+                node.hooks = line.hooks = node.hooks or []
+        for tensor in handles:
+            tensor._node = nodes.get(tensor._node)
+        return result
 
     def _record(self, outputs):
         body = Body(*self._alive(outputs), self.schedule, self.digests, self.name)
@@ -240,3 +247,15 @@ def buffers_of_plain_taping(body):
             kept.update(line.inputs[i] for i in line.needs.inputs)
             kept.update([line] if line.needs.out else [])
     return {node for node in kept if node.dtype is not None and not is_parameter(node)}
+
+
+def tensors_in(value):
+    """The tensors in any nesting of tuples, namedtuples, lists and dicts, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from tensors_in(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from tensors_in(part)

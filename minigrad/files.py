@@ -143,7 +143,7 @@ class Writer:
         if isinstance(key, tuple):
             return {"tuple": [self.described_key(part, path) for part in key]}
         if type(key) not in (*PLAIN, float):
-            raise FileError(f"{written(path)} has the key {key!r}, {a_kind(key)}; in a file, keys are strings and numbers")
+            raise FileError(f"{written(path)} has the key {key!r}, {a_kind(key)}; keys are strings and numbers")
         return self.described(key)
 
     def described_tensor(self, tensor, path):
@@ -156,7 +156,7 @@ class Writer:
 
     def described_array(self, array, path):
         if isinstance(array, numpy.ndarray) and type(array) not in (numpy.ndarray, numpy.memmap):
-            raise FileError(f"{written(path)} is {a_kind(array)}; a file holds the plain array, which numpy.array() gives")
+            raise FileError(f"{written(path)} is {a_kind(array)}; files hold plain arrays, which numpy.array() makes")
         if array.dtype.hasobject:
             raise FileError(f"{written(path)} is an array of Python objects, and files hold {WHAT}")
         kind = "scalar" if isinstance(array, numpy.generic) else "array"
@@ -247,7 +247,7 @@ class Reader:
         if not isinstance(header, dict) or header.get("format") != FORMAT or type(header.get("version")) is not int:
             raise FileError(f"{HEADER} in it is not minigrad's")
         if header["version"] > VERSION:
-            raise FileError(f"a newer minigrad wrote it, in version {header['version']} of the format; here is {VERSION}")
+            raise FileError(f"a newer minigrad wrote it: in format {header['version']}, and this one knows {VERSION}")
         self.state = self.value(header["state"])
 
     def value(self, description):

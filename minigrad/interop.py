@@ -31,7 +31,7 @@ def from_dlpack(x, device=None, requires_grad=False, name=None) -> Tensor:
     Tensor([0., 1., 2.], float64, requires_grad)
     """
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise ArgumentError(f"{type(x).__name__} does not speak DLPack; for numbers and NumPy's arrays there is mg.tensor")
+        raise ArgumentError(f"{type(x).__name__} does not speak DLPack; mg.tensor takes numbers and NumPy's arrays")
     kind, number = x.__dlpack_device__()
     if kind not in (CPU, CUDA, CUDA_HOST, CUDA_MANAGED):
         raise MinigradError(f"{type(x).__name__} is on a device of DLPack's kind {int(kind)}: neither a CPU nor CUDA")

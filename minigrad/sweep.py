@@ -208,7 +208,7 @@ class Sweep:
         if node.holder is not None or self.targets:
             self.watch(node, gradient)
         if self.stands_for and node in self.stands_for:
-            gradient = self.complete(self.stands_for.pop(node), gradient)
+            self.watch(self.stands_for.pop(node), gradient)
         if self.wanted is not None and self.wanted.isdisjoint(node.inputs):
             return "op", node, gradient, [], 0  # a target, and nothing below it is one: it is not passed
         tracer = self.context.tracer
@@ -282,35 +282,26 @@ class Sweep:
         elif node.holder is not None and self.wanted is None:
             self.deposits.append((node, gradient if node.op is None else passed_on(gradient)))
 
-    def complete(self, node, gradient):
-        """The whole gradient of a checkpoint node has come together: for its hooks, `retain_grad` and `grad`."""
-        if node.hooks:
-            gradient = call_hooks(node, gradient, self.create_graph)
-        self.watch(node, gradient)
-        return gradient
-
     def checkpoint(self, node, gradient):
         """Take a checkpoint node, with its siblings that have a gradient: made together, they come together.
 
-        An output that the body itself reads on is not complete before the replay has been swept down to it:
-        there a fresh node will stand for it.
+        The gradient of an output that the body itself reads on is not whole before the replay has been swept
+        down to it; there a fresh node stands for it, and has its hooks.
         """
         gradients = {node: gradient}
         while self.heap and self.heap[0][1].body is node.body:
             sibling = heapq.heappop(self.heap)[1]
             gradients[sibling] = self.grads.pop(sibling)
-        entangled = {output_of(m): m for m in members(node) if self.is_watched(m)}
-        entangled = {line: m for line, m in entangled.items() if line in node.body.entangled}
+        entangled = {output_of(m): m for m in members(node) if output_of(m) in node.body.entangled}
         for sibling in gradients:
             if output_of(sibling) not in entangled:
-                gradients[sibling] = self.complete(sibling, gradients[sibling])
+                if sibling.hooks:
+                    gradients[sibling] = call_hooks(sibling, gradients[sibling], self.create_graph)
+                self.watch(sibling, gradients[sibling])
         asked_inside = not self.targets.isdisjoint(entangled.values())
         if self.wanted is not None and self.wanted.isdisjoint(node.inputs) and not asked_inside:
             return "op", node, gradients[node], [], 0
         return self.replay(node, gradients, entangled)
-
-    def is_watched(self, node):
-        return bool(node.hooks) or node.holder is not None or node in self.targets
 
     def replay(self, node, gradients, entangled):
         """Replay a checkpoint and let its fresh nodes take over the gradients of its outputs."""

@@ -223,7 +223,7 @@ class Tensor:
         if self._node.hooks is None:
             self._node.hooks = []
         self._node.hooks.append(hook)
-        return HookHandle(self._node, hook)
+        return HookHandle(self._node.hooks, hook)
 
     def retain_grad(self):
         """Let backward leave a `.grad` on this tensor although it is not a leaf."""
@@ -286,13 +286,12 @@ class Tensor:
 class HookHandle:
     """What `register_hook` returns."""
 
-    def __init__(self, node, hook):
-        self._node, self._hook = weakref.ref(node), hook
+    def __init__(self, hooks, hook):
+        self._hooks, self._hook = hooks, hook
 
     def remove(self):
-        node = self._node()
-        if node is not None and node.hooks and self._hook in node.hooks:
-            node.hooks.remove(self._hook)
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
 
 
 def same_constant(leaf, array):

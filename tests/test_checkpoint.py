@@ -339,7 +339,7 @@ def test_functions_that_give_back_what_they_got(parameter):
     assert mg.checkpoint(lambda t: c, x) is c
     assert mg.checkpoint(lambda: 7) == 7 and mg.checkpoint(lambda: None) is None
     same = mg.checkpoint(lambda t: (lambda h: (h, h))(mg.tanh(t) * t), x)
-    assert same[0] is same[1]
+    assert same[0] is same[1] and same[0].requires_grad
 
 
 def test_where_nothing_requires_grad_nothing_is_recorded(parameter):

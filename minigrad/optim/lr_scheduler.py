@@ -29,7 +29,7 @@ class LRScheduler:
     last_epoch  the number of steps so far (torch's name; here a plain attribute, 0 at first)
     base_lrs    the rate that each group began with
 
-    A subclass defines `rate(begin, t)`: the rate after t steps of a group that began with `begin`.
+    A subclass defines `rate(begin, t, group)`: the rate after t steps of a group that began with `begin`.
     """
 
     def __init__(self, optimizer):
@@ -39,13 +39,9 @@ class LRScheduler:
         self.base_lrs = [float(group.setdefault("initial_lr", group["lr"])) for group in optimizer.param_groups]
         self.set_rates()
 
-    def rate(self, begin, t):
-        """The rate after t steps of a group that began with `begin`."""
+    def rate(self, begin, t, group=0):
+        """The rate after t steps of a group that began with `begin`; `group` is its number."""
         raise OptimizerError(f"{type(self).__name__} does not say what the rate is")
-
-    def rate_of_group(self, group, t):
-        """The rate of the group with this number after t steps."""
-        return self.rate(self.base_lrs[group], t)
 
     def step(self):
         """Count a step, and set the rate of each group. To be called after the optimizer's step."""
@@ -60,7 +56,7 @@ class LRScheduler:
                 "make a new schedule after add_param_group"
             )
         for number, group in enumerate(groups):
-            group["lr"] = self.rate_of_group(number, self.last_epoch)
+            group["lr"] = self.rate(self.base_lrs[number], self.last_epoch, number)
 
     def get_last_lr(self) -> list:
         """The rate of each group now."""
@@ -108,8 +104,8 @@ class LambdaLR(LRScheduler):
             )
         super().__init__(optimizer)
 
-    def rate_of_group(self, group, t):
-        return self.base_lrs[group] * self.lr_lambdas[group](t)
+    def rate(self, begin, t, group=0):
+        return begin * self.lr_lambdas[group](t)
 
 
 class StepLR(LRScheduler):
@@ -119,7 +115,7 @@ class StepLR(LRScheduler):
         self.step_size, self.gamma = at_least_one("step_size", step_size), gamma
         super().__init__(optimizer)
 
-    def rate(self, begin, t):
+    def rate(self, begin, t, group=0):
         return begin * self.gamma ** (t // self.step_size)
 
 
@@ -133,7 +129,7 @@ class CosineAnnealingLR(LRScheduler):
         self.T_max, self.eta_min = at_least_one("T_max", T_max), eta_min
         super().__init__(optimizer)
 
-    def rate(self, begin, t):
+    def rate(self, begin, t, group=0):
         return self.eta_min + (begin - self.eta_min) * (1 + math.cos(math.pi * t / self.T_max)) / 2
 
 
@@ -148,7 +144,7 @@ class LinearLR(LRScheduler):
         self.total_iters = at_least_one("total_iters", total_iters)
         super().__init__(optimizer)
 
-    def rate(self, begin, t):
+    def rate(self, begin, t, group=0):
         done = min(t, self.total_iters) / self.total_iters
         return begin * (self.start_factor + (self.end_factor - self.start_factor) * done)
 
@@ -184,10 +180,10 @@ class SequentialLR(LRScheduler):
             raise OptimizerError("all schedules of a SequentialLR must be made for its optimizer")
         super().__init__(optimizer)
 
-    def rate_of_group(self, group, t):
+    def rate(self, begin, t, group=0):
         number = bisect.bisect_right(self.milestones, t)
-        begin = self.milestones[number - 1] if number else 0
-        return self.schedulers[number].rate_of_group(group, t - begin)
+        since = self.milestones[number - 1] if number else 0
+        return self.schedulers[number].rate(begin, t - since, group)
 
 
 def at_least_one(name, count):
