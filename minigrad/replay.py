@@ -66,7 +66,8 @@ class Body:
         self.schedule, self.digests, self.name = schedule, digests, name
         inside = {node for line in lines for node in results(line)}
         self.boundary = tuple(dict.fromkeys(s for line in lines for s in values_read(line) if s not in inside))
-        self.entangled = {source for line in lines for source in line.inputs}.intersection(outputs)
+        read_on = {source for line in lines for source in line.inputs}
+        self.entangled = {node for node in outputs if node in read_on or is_entangled(node)}
         self._works = {}
 
     def work(self, sweep=(), values=()):
@@ -107,6 +108,11 @@ class Body:
             if isinstance(line, Call):
                 line.body.substitute(new)
         self.boundary = tuple(new.get(source, source) for source in self.boundary)
+
+
+def is_entangled(node):
+    """Whether a checkpoint node stands for an output that its own body reads on."""
+    return node.body is not None and node.body.outputs[node.attrs["index"]] in node.body.entangled
 
 
 def results(line):

@@ -31,7 +31,7 @@ from .gradients import (
     starting_gradient,
 )  # fmt: skip
 from .modes import local
-from .replay import Call, Work, execute
+from .replay import Call, Work, execute, is_entangled
 from .tape import hollow, next_number, number_of, reachable
 from .tensor import Tensor, refuse_smuggled
 from .words import freed_error, vjp_error, warn_whole
@@ -161,7 +161,7 @@ class Sweep:
         self.wanted = None if targets is None else leading_to(self.targets, [t._node for t, _ in seeds])
         self.start = next_number()
         self.buffers_freed, self.replays = 0, 0
-        self.stands_for = {}  # fresh node of a replay -> the checkpoint node whose gradient it completes
+        self.stands_for = {}  # fresh node of a replay -> the checkpoint nodes whose gradient it completes
         tracer = local.context.tracer
         for tensor, gradient in seeds:
             if tracer is not None:
@@ -208,7 +208,8 @@ class Sweep:
         if node.holder is not None or self.targets:
             self.watch(node, gradient)
         if self.stands_for and node in self.stands_for:
-            self.watch(self.stands_for.pop(node), gradient)
+            for stood_for in self.stands_for.pop(node):
+                self.watch(stood_for, gradient)
         if self.wanted is not None and self.wanted.isdisjoint(node.inputs):
             return "op", node, gradient, [], 0  # a target, and nothing below it is one: it is not passed
         tracer = self.context.tracer
@@ -292,12 +293,13 @@ class Sweep:
         while self.heap and self.heap[0][1].body is node.body:
             sibling = heapq.heappop(self.heap)[1]
             gradients[sibling] = self.grads.pop(sibling)
-        entangled = {output_of(m): m for m in members(node) if output_of(m) in node.body.entangled}
+        entangled = {output_of(m): m for m in members(node) if is_entangled(m)}
         for sibling in gradients:
             if output_of(sibling) not in entangled:
                 if sibling.hooks:
                     gradients[sibling] = call_hooks(sibling, gradients[sibling], self.create_graph)
-                self.watch(sibling, gradients[sibling])
+                for watched in (sibling, *self.stands_for.pop(sibling, ())):
+                    self.watch(watched, gradients[sibling])
         asked_inside = not self.targets.isdisjoint(entangled.values())
         if self.wanted is not None and self.wanted.isdisjoint(node.inputs) and not asked_inside:
             return "op", node, gradients[node], [], 0
@@ -323,7 +325,9 @@ class Sweep:
             self.context.tracer.taken_over(values)
         freed = sum(self.release(sibling) for sibling in gradients)
         self.run_again(body, work, values, fresh)
-        self.stands_for.update((fresh[line], sibling) for line, sibling in entangled.items() if line in fresh)
+        for line, sibling in entangled.items():
+            if line in fresh:
+                self.stands_for[fresh[line]] = sibling, *self.stands_for.pop(sibling, ())
         self.extend_wanted(fresh)
         for sibling, waiting in gradients.items():
             if self.wanted is None or fresh[output[sibling]] in self.wanted:
@@ -345,7 +349,8 @@ class Sweep:
         if self.wanted is None:
             return
         for node in sorted(fresh.values(), key=number_of):
-            if self.stands_for.get(node) in self.targets or any(source in self.wanted for source in node.inputs):
+            is_target = not self.targets.isdisjoint(self.stands_for.get(node, ()))
+            if is_target or any(source in self.wanted for source in node.inputs):
                 self.wanted.add(node)
 
     def warn_if_whole(self, node, body):
@@ -387,7 +392,7 @@ def leading_to(targets, roots):
     for node in reachable(roots):
         if node in targets or any(source in wanted for source in node.inputs):
             wanted.add(node)
-        elif node.body is not None and any(output_of(m) in node.body.entangled for m in members(node) if m in targets):
+        elif node.body is not None and any(is_entangled(m) for m in members(node) if m in targets):
             wanted.add(node)  # a sibling is asked for, and the body leads from this output to it, perhaps
     return wanted
 
