@@ -276,6 +276,10 @@ class Sweep:
         self.buffers_freed += 1
         return out.nbytes
 
+    def is_target(self, node):
+        """Whether `grad` was asked for this node, or for one that it stands for."""
+        return node in self.targets or not self.targets.isdisjoint(self.stands_for.get(node, ()))
+
     def watch(self, node, gradient):
         """Collect what `grad` asked for, and what `retain_grad` asked for."""
         if node in self.targets:
@@ -300,7 +304,7 @@ class Sweep:
                     gradients[sibling] = call_hooks(sibling, gradients[sibling], self.create_graph)
                 for watched in (sibling, *self.stands_for.pop(sibling, ())):
                     self.watch(watched, gradients[sibling])
-        asked_inside = not self.targets.isdisjoint(entangled.values())
+        asked_inside = any(self.is_target(sibling) for sibling in entangled.values())
         if self.wanted is not None and self.wanted.isdisjoint(node.inputs) and not asked_inside:
             return "op", node, gradients[node], [], 0
         return self.replay(node, gradients, entangled)
@@ -349,8 +353,7 @@ class Sweep:
         if self.wanted is None:
             return
         for node in sorted(fresh.values(), key=number_of):
-            is_target = not self.targets.isdisjoint(self.stands_for.get(node, ()))
-            if is_target or any(source in self.wanted for source in node.inputs):
+            if self.is_target(node) or any(source in self.wanted for source in node.inputs):
                 self.wanted.add(node)
 
     def warn_if_whole(self, node, body):
