@@ -1,0 +1,138 @@
+"""The functions that are not simply an op: as one calls them in minigrad, and as one calls torch's."""
+
+import types
+
+import numpy as np
+import torch
+import torch.nn.functional as f
+
+import minigrad as mg
+from minigrad.op import Op
+from tests.op_samples import positive, real, whole, yes_no
+from tests.oracle.compare import Row, compare
+
+CALLS = []
+
+
+def call(name, theirs, inputs, ours=(), its=None, function=None):
+    """One sample: the settings of ours, and torch's, if they have other names there."""
+    ours = dict(ours)
+    CALLS.append((name, theirs, inputs, ours, ours if its is None else its, function or getattr(mg, name)))
+
+
+x, image = real(2, 3, 4), real(2, 4, 7, 6)
+
+# ---- Shapes and elements -----------------------------------------------------------------------------
+
+call("clamp", torch.clamp, [x], {"min": -0.5, "max": 0.5})
+call("clamp", torch.clamp, [x, real(4) - 1, real(3, 1) + 1])
+call("clamp", torch.clamp, [x], {"min": 0.1})
+call("where", torch.where, [yes_no(3, 4), x, real(4)])
+call("pow", torch.pow, [positive(3), real(3)])
+call("reshape", lambda x: x.reshape(4, -1), [x], function=lambda x: mg.reshape(x, 4, -1))
+call("flatten", torch.flatten, [x], {"start_axis": 1}, {"start_dim": 1})
+call("flatten", torch.flatten, [real()])
+call("permute", torch.permute, [x], its={"dims": (2, 0, 1)}, function=lambda x: mg.permute(x, 2, 0, 1))
+call("transpose", lambda x: x.transpose(0, 2), [x], function=lambda x: mg.transpose(x, 0, 2))
+call("broadcast_to", lambda x: x.broadcast_to(2, 3, 4), [real(3, 1)], function=lambda x: mg.broadcast_to(x, 2, 3, 4))
+call("cat", lambda *xs: torch.cat(xs, 1), [x, real(2, 1, 4)], function=lambda *xs: mg.cat(xs, 1))
+call("stack", lambda *xs: torch.stack(xs, -1), [x, real(2, 3, 4)], function=lambda *xs: mg.stack(xs, -1))
+for sizes in (2, 3, [1, 0, 3]):
+    call("split", torch.split, [x], {"split_size_or_sections": sizes, "axis": 2}, {"split_size_or_sections": sizes, "dim": 2})
+call("pad", f.pad, [x], {"pad": (1, 2, 0, 3), "value": 0.5})
+call("pad", f.pad, [x], {"pad": (1, 0)})
+for axis in (None, 0, -1, (0, 2)):
+    for function in (torch.amax, torch.amin):
+        axes = (0, 1, 2) if axis is None else axis
+        call(function.__name__[1:], function, [x], {"axis": axis}, {"dim": axes})
+call("any", torch.any, [yes_no(2, 3)], {"axis": 1}, {"dim": 1})
+call("all", torch.all, [yes_no(2, 3)], {"axis": 1}, {"dim": 1})
+call("sum", torch.sum, [x], {"axis": (0, -1), "keepdims": True}, {"dim": (0, -1), "keepdim": True})
+call("abs", torch.abs, [x])
+for p in (1, 2, 3, np.inf):
+    call("norm", torch.linalg.vector_norm, [x], {"p": p, "axis": 1}, {"ord": p, "dim": 1})
+    call("normalize", f.normalize, [x], {"p": p})
+call("normalize", f.normalize, [np.zeros((2, 3))], {"axis": -1}, {"dim": -1})
+
+# ---- Indexing and products ---------------------------------------------------------------------------
+
+call("take", torch.take, [x, whole(0, 24, 2, 5)])
+call("take", lambda x, i: torch.index_select(x, 1, i), [x, whole(0, 3, 7)], function=lambda x, i: mg.take(x, i, 1))
+call("gather", lambda x, i: torch.gather(x, 2, i), [x, whole(0, 4, 2, 3, 6)], function=lambda x, i: mg.gather(x, 2, i))
+call("one_hot", f.one_hot, [whole(0, 5, 7)], {"num_classes": 5, "dtype": "int64"}, {"num_classes": 5})
+call(
+    "index_put",
+    lambda x, v: x.clone().index_put((torch.tensor([0, 1]), torch.tensor([2, 0])), v),
+    [x, real(4)],
+    function=lambda x, v: mg.index_put(x, (np.array([0, 1]), np.array([2, 0])), v),
+)
+for subscripts, *shapes in (
+    ("...ij,...jk->...ik", (2, 3, 4), (4, 2)), ("i...,i...->...", (3, 2), (3, 2)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)),
+    ("ij,jk", (2, 3), (3, 4)), ("bi,bj,bk->ijk", (2, 2), (2, 3), (2, 2)),
+):  # fmt: skip
+    call(
+        "einsum",
+        lambda *xs, s=subscripts: torch.einsum(s, *xs),
+        [real(*shape) for shape in shapes],
+        function=lambda *xs, s=subscripts: mg.einsum(s, *xs),
+    )
+
+# ---- Networks ----------------------------------------------------------------------------------------
+
+for p in (0.0, 1.0):
+    call("dropout", f.dropout, [x], {"p": p})
+call("dropout", f.dropout, [x], {"p": 0.5, "training": False})
+for settings in ({}, {"stride": 2, "padding": 1}, {"padding": "same", "dilation": 2}, {"padding": "valid", "groups": 2}):
+    kernel = real(6, 4 // settings.get("groups", 1), 3)
+    call("conv1d", f.conv1d, [image[0, :, 0].repeat(2, -1)[None], kernel, real(6)], settings)
+    call("conv2d", f.conv2d, [image, np.stack([kernel, -kernel * kernel], -1), real(6)], settings)
+call("conv2d", f.conv2d, [image, real(6, 4, 3, 2)], {"stride": (1, 3), "padding": (2, 0), "dilation": (2, 1)})
+for settings in ({}, {"stride": 2, "padding": 1, "output_padding": 1}, {"groups": 2, "dilation": (1, 3), "stride": (3, 1)}):
+    inner = 3
+    call("conv_transpose2d", f.conv_transpose2d, [image, real(4, inner, 3, 2), real(inner * settings.get("groups", 1))], settings)
+for settings in ({}, {"stride": 1, "padding": 1}, {"stride": (3, 2), "ceil_mode": True}):
+    call("max_pool2d", f.max_pool2d, [image], {"kernel_size": 2, **settings})
+    call("avg_pool2d", f.avg_pool2d, [image], {"kernel_size": (3, 2), **settings})
+    call("avg_pool2d", f.avg_pool2d, [image], {"kernel_size": 2, "count_include_pad": False, **settings})
+call("max_pool2d", f.max_pool2d, [image], {"kernel_size": 2, "dilation": 3, "stride": 1})
+for settings in ({}, {"stride": 1, "padding": 1}, {"ceil_mode": True, "dilation": 2}):
+    call("max_pool1d", f.max_pool1d, [image[:, :, 0]], {"kernel_size": 3, **settings})
+call(
+    "layer_norm",
+    lambda x, w, b: f.layer_norm(x, (3, 4), w, b, 1e-3),
+    [x, real(3, 4), real(3, 4)],
+    function=lambda x, w, b: mg.layer_norm(x, (3, 4), w, b, 1e-3),
+)
+call("layer_norm", lambda x, b: f.layer_norm(x, (4,), None, b), [x, real(4)], function=lambda x, b: mg.layer_norm(x, 4, None, b))
+call("rms_norm", lambda x, w: f.rms_norm(x, (4,), w), [x, real(4)], function=lambda x, w: mg.rms_norm(x, 4, w))
+for training in (True, False):
+    call(
+        "batch_norm",
+        lambda x, w, b, m, v, training=training: f.batch_norm(x, m.detach(), v.detach(), w, b, training),
+        [image, real(4), real(4), real(4), positive(4)],
+        function=lambda x, w, b, m, v, training=training: mg.batch_norm(x, m.detach(), v.detach(), w, b, training),
+    )
+q, k, v = real(2, 3, 5, 4), real(2, 3, 7, 4), real(2, 3, 7, 6)
+call("scaled_dot_product_attention", f.scaled_dot_product_attention, [q, k, v])
+call("scaled_dot_product_attention", f.scaled_dot_product_attention, [q, k, v], {"is_causal": True, "scale": 0.3})
+call("scaled_dot_product_attention", f.scaled_dot_product_attention, [q, k, v, real(5, 7)])
+long = [real(1, 2, 300, 4) for _ in range(3)]
+call("scaled_dot_product_attention", f.scaled_dot_product_attention, long, {"is_causal": True})  # several blocks
+call("scaled_dot_product_attention", f.scaled_dot_product_attention, [*long, np.tri(300, k=2) > 0])
+
+
+def rows(only):
+    names = dict.fromkeys(name for name, *_ in CALLS)
+    for name in only(names):
+        row = Row(name, "as torch calls it")
+        for called, theirs, inputs, ours, its, function in CALLS:
+            if called == name:
+                row.run(ours or its, lambda dtype: compare(function, theirs, inputs, dtype, ours, its))  # noqa: B023
+        yield row
+
+
+def missing() -> set:
+    """Public functions that are not ops, and not called here."""
+    functions = {name for name in mg.ops.__all__ if isinstance(getattr(mg, name), types.FunctionType)}
+    assert not any(isinstance(getattr(mg, name), Op) for name in functions)
+    return functions - {name for name, *_ in CALLS}
