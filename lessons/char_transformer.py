@@ -61,7 +61,7 @@ class CharTransformer(nn.Module):
 
     def __init__(self, characters, width=64, heads=4, blocks=2, context=CONTEXT):
         self.token, self.place = nn.Embedding(characters, width), nn.Embedding(context, width)
-        self.blocks = nn.ModuleList([nn.TransformerBlock(width, heads, causal=True) for _ in range(blocks)])
+        self.blocks = nn.ModuleList([nn.TransformerBlock(width, heads, activation="relu", causal=True) for _ in range(blocks)])
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, characters)
 
     def forward(self, ids, checkpoints=False):

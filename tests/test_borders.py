@@ -114,7 +114,7 @@ class Fixed(s.Schedule):
 
 @pytest.mark.parametrize(
     "parts",
-    [(), ((1, None),), ((-1, None), (4, None)), ((3, "x"),), ((5, None),), ((0, None), (3, None)), (3,), ((3.5, None),)],
+    [(), ((1, None),), ((-1, None), (4, None)), ((3, "x"),), ((5, None),), ((0, None), (3, None)), (3,), ((3.5, 0),)],
 )
 def test_a_split_that_does_not_fit_is_an_error_before_anything_runs(chain, parts):
     with pytest.raises(mg.ArgumentError, match="fixed splits 3 layers into"):

@@ -14,11 +14,11 @@ import minigrad as mg
 from minigrad import checkpoint as _  # noqa: F401  (the function; the modules are taken from sys.modules)
 from minigrad.op import Op, registry
 from minigrad.replay import Work
-from minigrad.sweep import Sweep
+from minigrad.walk import Sweep
 from tests import conftest, test_checkpoint, test_reference_chain, test_sweep, test_tracer
 
 checkpoint_module, replay_module = sys.modules["minigrad.checkpoint"], sys.modules["minigrad.replay"]
-sweep_module, op_module = sys.modules["minigrad.sweep"], sys.modules["minigrad.op"]
+walk_module, op_module = sys.modules["minigrad.walk"], sys.modules["minigrad.op"]
 Region = checkpoint_module.Region
 
 pytestmark = pytest.mark.mutation
@@ -90,11 +90,11 @@ def sweep_goes_oldest_first(monkeypatch):
         def heappush(heap, entry):
             heapq.heappush(heap, (-entry[0], entry[1]))
 
-    monkeypatch.setattr(sweep_module, "heapq", Upside)
+    monkeypatch.setattr(walk_module, "heapq", Upside)
 
 
 def gradients_are_not_owned(monkeypatch):
-    monkeypatch.setattr(sweep_module, "own", lambda array: array)
+    monkeypatch.setattr(walk_module, "own", lambda array: array)
 
 
 def overwriting_goes_unnoticed(monkeypatch):
@@ -118,7 +118,7 @@ def broadcasting_is_not_undone(monkeypatch):
     def careless(result, source, node, vjp):
         return np.resize(result, source.shape)
 
-    monkeypatch.setattr(sweep_module, "fit", careless)
+    monkeypatch.setattr(walk_module, "fit", careless)
 
 
 def smuggling_goes_unnoticed(monkeypatch):

@@ -1,0 +1,291 @@
+"""One walk backward, node by node.
+
+The whole of the algorithm is in `walk` and `step`: take the youngest node; its gradient is complete, since
+everything that reads it is younger; ask its vjps; add what they give to the gradients of its inputs; let go
+of its buffer. `checkpoint` and `replay` are what happens instead at a checkpoint node, and `finish` is what
+leaves get at the very end.
+"""
+
+import heapq
+
+from .checkpoint import buffers_of_plain_taping, is_parameter
+from .errors import MinigradError
+from .gradients import add_gradients, call_hooks, fit, own, passed_on, plus, read_array, read_tensor
+from .modes import local
+from .replay import Call, Work, execute, is_entangled
+from .tape import hollow, next_number, number_of, reachable
+from .tensor import Tensor
+from .words import freed_error, vjp_error, warn_whole
+
+
+class Sweep:
+    """The state of one walk: a heap of nodes and the gradients that wait at them.
+
+    With `targets` it collects their gradients, follows only nodes that lead to one, and leaves nothing in
+    any `.grad`. With `create_graph` gradients are Tensors and every vjp is recorded; otherwise arrays.
+    A walk that is not `watched` yields steps without `grads`, and none for leaves: nobody looks at them.
+    """
+
+    def __init__(self, seeds, retain_graph, create_graph, targets=None, watched=False):
+        self.context, self.watched = local.context, watched
+        self.retain_graph, self.create_graph = retain_graph or create_graph, create_graph
+        self.read = read_tensor if create_graph else read_array
+        self.heap, self.grads = [], {}
+        self.leaves, self.deposits = {}, []
+        self.targets = frozenset(targets or ())
+        self.collected = {}
+        self.wanted = None if targets is None else leading_to(self.targets, [t._node for t, _ in seeds])
+        self.start = next_number()
+        self.buffers_freed, self.replays = 0, 0
+        self.stands_for = {}  # fresh node of a replay -> the checkpoint nodes whose gradient it completes
+        tracer = local.context.tracer
+        for tensor, gradient in seeds:
+            if tracer is not None:
+                tracer.gradient(tensor._node, gradient)
+            if self.wanted is None or tensor._node in self.wanted:
+                self.give(tensor._node, gradient)
+
+    def walk(self):
+        """Yield the fields of a Step for each node, youngest first, then for each leaf that gets a gradient."""
+        context = self.context
+        while self.heap:
+            node = heapq.heappop(self.heap)[1]
+            if self.create_graph or node.body is not None or context.tracer or context.region:
+                yield self.step_in_modes(node)
+            else:
+                yield self.step(node)  # arrays only: there is nobody whom the modes would concern
+        yield from self.finish()
+
+    def give(self, node, gradient):
+        """Add to the gradient that waits at `node`."""
+        waiting = self.leaves if node.op is None else self.grads
+        if node in waiting:
+            gradient = self.sum(node, waiting[node], gradient)
+        elif node.op is not None:
+            heapq.heappush(self.heap, (-node.number, node))
+        waiting[node] = gradient
+
+    def sum(self, node, a, b):
+        """Two gradients that arrive at one node, added: a new buffer, of which the tracer is told."""
+        total = plus(a, b)
+        if self.context.tracer is not None:
+            self.context.tracer.gradient(node, total)
+        return total
+
+    def step(self, node):
+        """Take one node: run its vjps, or replay it, and hand the gradients on."""
+        if node.freed:
+            raise freed_error(node)
+        gradient = self.grads.pop(node)
+        if node.body is not None:
+            return self.checkpoint(node, gradient)
+        if node.hooks:
+            gradient = call_hooks(node, gradient, self.create_graph)
+        if node.holder is not None or self.targets:
+            self.watch(node, gradient)
+        if self.stands_for and node in self.stands_for:
+            for stood_for in self.stands_for.pop(node):
+                self.watch(stood_for, gradient)
+        if self.wanted is not None and self.wanted.isdisjoint(node.inputs):
+            return "op", node, gradient, [], 0  # a target, and nothing below it is one: it is not passed
+        tracer = self.context.tracer
+        if tracer is not None:
+            tracer.sweeps(node)
+        results, read, waiting, leaves = [], self.read, self.grads, self.leaves
+        measuring = tracer is not None and tracer.workspace
+        for index, vjp in node.needs.vjps:
+            source = node.inputs[index]
+            if self.wanted is not None and source not in self.wanted:
+                continue
+            try:
+                result = tracer.measured(vjp, gradient, node, read) if measuring else vjp(gradient, node, read)
+                shape = None if result is None else result.shape
+            except (MinigradError, Warning):
+                raise
+            except Exception as error:
+                raise vjp_error(node, vjp, gradient, error) from error
+            if result is None:
+                continue
+            if self.watched:
+                results.append(result)
+            if shape != source.shape or result.dtype is not source.dtype or not shape:
+                result = fit(result, source, node, vjp)
+            if tracer is not None:
+                tracer.gradient(source, result)
+            if source.op is None:
+                if result is gradient:
+                    result = passed_on(result)
+                leaves[source] = self.sum(source, leaves[source], result) if source in leaves else result
+            elif source in waiting:
+                waiting[source] = self.sum(source, waiting[source], result)
+            else:
+                waiting[source] = result
+                heapq.heappush(self.heap, (-source.number, source))
+        return "op", node, gradient, results, self.release(node)
+
+    def step_in_modes(self, node):
+        """A step with the thread's modes as a backward wants them; the caller's own modes come back after it."""
+        context = self.context
+        before = context.phase, context.region, context.grad
+        context.phase, context.grad = "backward", self.create_graph
+        if not self.create_graph:
+            context.region = None  # a mg.grad inside a checkpoint: its arithmetic is no part of the body
+        try:
+            return self.step(node)
+        finally:
+            context.phase, context.region, context.grad = before
+
+    def release(self, node):
+        """Let go of what a swept node holds, unless another walk is to follow. Returns the bytes freed."""
+        if self.retain_graph and (self.create_graph or node.number < self.start) or node.region is not None:
+            return 0
+        if self.context.tracer is not None:
+            self.context.tracer.let_go(node)
+        node.freed = True
+        node.body = None
+        if len(node.needs.vjps) != len(node.inputs):  # there are constants among them
+            node.inputs = tuple([hollow(source) for source in node.inputs])
+        out = node.out
+        if out is None:
+            return 0
+        node.out = None
+        self.buffers_freed += 1
+        return out.nbytes
+
+    def is_target(self, node):
+        """Whether `grad` was asked for this node, or for one that it stands for."""
+        return node in self.targets or not self.targets.isdisjoint(self.stands_for.get(node, ()))
+
+    def watch(self, node, gradient):
+        """Collect what `grad` asked for, and what `retain_grad` asked for."""
+        if node in self.targets:
+            self.collected[node] = gradient if node.op is None else passed_on(gradient)
+        elif node.holder is not None and self.wanted is None:
+            self.deposits.append((node, gradient if node.op is None else passed_on(gradient)))
+
+    def checkpoint(self, node, gradient):
+        """Take a checkpoint node, with its siblings that have a gradient: made together, they come together.
+
+        The gradient of an output that the body itself reads on is not whole before the replay has been swept
+        down to it; there a fresh node stands for it, and has its hooks.
+        """
+        gradients = {node: gradient}
+        while self.heap and self.heap[0][1].body is node.body:
+            sibling = heapq.heappop(self.heap)[1]
+            gradients[sibling] = self.grads.pop(sibling)
+        entangled = {output_of(m): m for m in members(node) if is_entangled(m)}
+        for sibling in gradients:
+            if output_of(sibling) not in entangled:
+                if sibling.hooks:
+                    gradients[sibling] = call_hooks(sibling, gradients[sibling], self.create_graph)
+                for watched in (sibling, *self.stands_for.pop(sibling, ())):
+                    self.watch(watched, gradients[sibling])
+        asked_inside = any(self.is_target(sibling) for sibling in entangled.values())
+        if self.wanted is not None and self.wanted.isdisjoint(node.inputs) and not asked_inside:
+            return "op", node, gradients[node], [], 0
+        return self.replay(node, gradients, entangled)
+
+    def replay(self, node, gradients, entangled):
+        """Replay a checkpoint and let its fresh nodes take over the gradients of its outputs."""
+        body = node.body.for_replay()
+        output = {sibling: output_of(sibling) for sibling in gradients}
+        live = {line: sibling.out for sibling, line in output.items() if sibling.out is not None}
+        work = Work(body, sweep=output.values(), live=live)
+        values = {line: array for line, array in live.items() if line in work.read}
+        for source, actual in zip(body.boundary, node.inputs, strict=True):
+            if source in work.read:
+                reader = work.oldest[source] if actual.op is None else node
+                values[source] = read_array(actual, reader)
+        fresh = dict(zip(body.boundary, node.inputs, strict=True))
+        if self.replays == 0 and not self.grads and self.wanted is None:
+            self.warn_if_whole(node, body)
+        self.replays += 1
+        live.clear()
+        if self.context.tracer is not None:
+            self.context.tracer.taken_over(values)
+        freed = sum(self.release(sibling) for sibling in gradients)
+        self.run_again(body, work, values, fresh)
+        for line, sibling in entangled.items():
+            if line in fresh:
+                self.stands_for[fresh[line]] = sibling, *self.stands_for.pop(sibling, ())
+        self.extend_wanted(fresh)
+        for sibling, waiting in gradients.items():
+            if self.wanted is None or fresh[output[sibling]] in self.wanted:
+                self.give(fresh[output[sibling]], waiting)
+        return "replay", node, gradients[node], [], freed
+
+    def run_again(self, body, work, values, fresh):
+        """Execute a replay in its own phase."""
+        context = self.context
+        context.phase, context.grad = "replay", True
+        try:
+            execute(body, work, values, fresh)
+        finally:
+            if context.tracer is not None:
+                context.tracer.replay_ended()
+
+    def extend_wanted(self, fresh):
+        """Of the fresh nodes of a replay, follow those that lead to a target, or stand for one."""
+        if self.wanted is None:
+            return
+        for node in sorted(fresh.values(), key=number_of):
+            if self.is_target(node) or any(source in self.wanted for source in node.inputs):
+                self.wanted.add(node)
+
+    def warn_if_whole(self, node, body):
+        """The first replay of this walk may turn out to be of all there is: then it saved nothing."""
+        inside = len(buffers_of_plain_taping(body))
+        plain = inside + self.buffers_freed
+        leaves_only = all(source.op is None for source in node.inputs)
+        if leaves_only and inside > 1 and self.buffers_freed * 10 <= plain and not has_calls(body):
+            boundary = sum(1 for source in node.inputs if not is_parameter(source))
+            warn_whole(node, inside + boundary, plain)
+
+    def finish(self):
+        """Deposit the gradients of leaves, all together, and yield a Step for each."""
+        for leaf, gradient in self.leaves.items():
+            if leaf.hooks:
+                gradient = call_hooks(leaf, gradient, self.create_graph)
+            self.watch(leaf, gradient)
+        totals, tracer = {}, self.context.tracer
+        for node, gradient in self.deposits:
+            tensor = node.holder()
+            if tensor is not None:
+                _, earlier = totals.get(id(tensor), (tensor, tensor._grad))
+                total = gradient if self.create_graph else Tensor(own(gradient))
+                totals[id(tensor)] = tensor, total if earlier is None else add_gradients(earlier, total)
+        for tensor, total in totals.values():
+            tensor._grad = total
+            if tracer is not None:
+                tracer.gradient(tensor.node, total)
+        if self.context.open_region is not None:
+            self.context.open_region.forget()
+        for node, gradient in self.deposits if self.watched else ():
+            if node.op is None:
+                yield "leaf", node, gradient, [], 0
+
+
+def leading_to(targets, roots):
+    """The nodes on a way from `roots` down to a target."""
+    wanted = set()
+    for node in reachable(roots):
+        if node in targets or any(source in wanted for source in node.inputs):
+            wanted.add(node)
+        elif node.body is not None and any(is_entangled(m) for m in members(node) if m in targets):
+            wanted.add(node)  # a sibling is asked for, and the body leads from this output to it, perhaps
+    return wanted
+
+
+def members(node):
+    """A checkpoint node's siblings that are still alive, itself included."""
+    siblings = (reference() for reference in node.needs.members)
+    return [sibling for sibling in siblings if sibling is not None and sibling.body is not None]
+
+
+def output_of(node):
+    """The node of the body whose value a checkpoint node stands for."""
+    return node.body.outputs[node.attrs["index"]]
+
+
+def has_calls(body):
+    return any(isinstance(line, Call) for line in body.lines)
