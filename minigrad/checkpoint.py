@@ -118,6 +118,7 @@ class Region:
     lines    what ran, as the lines of a body        cuts    how many lines there were after each layer
     outside  outside node -> the value it had        digests line -> hash of its output, if verifying
     loose    weak references to tensors without gradient that were made in here: they may leave as constants
+    known    values that were computed again for a `mg.grad` in here, while it walks
     """
 
     __slots__ = (

@@ -85,7 +85,7 @@ class Body:
         if len(parts) == 1 and parts[0][1] is None:
             return self
         ends = (0, *self.cuts)
-        needed, lines, last = set(self.outputs), [], len(self.cuts)
+        needed, pieces, last = set(self.outputs), [], len(self.cuts)
         for length, schedule in reversed(parts):
             first = last - length
             part = self.lines[ends[first] : ends[last]]
@@ -96,8 +96,9 @@ class Body:
                 line = part[0]
                 part = [Call(body, body.boundary, body.outputs, line.layer, line.where)]
             needed.update(source for line in part for source in line.inputs)
-            lines[:0] = part
+            pieces.append(part)
             last = first
+        lines = [line for piece in reversed(pieces) for line in piece]
         return Body(lines, self.outputs, (), None, self.digests, self.name)
 
     def substitute(self, new):
@@ -178,10 +179,11 @@ class Work:
 
     def _uses_of(self, work, outside):
         """What of the outside a nested body's work reads, and which op in there reads it first."""
-        for source, actual in outside.items():
-            if source in work.read:
-                self.oldest[actual] = work.oldest[source]
-        return [actual for source, actual in outside.items() if source in work.read]
+        read = {source: actual for source, actual in outside.items() if source in work.read}
+        for source, actual in read.items():
+            first, known = work.oldest[source], self.oldest.get(actual)
+            self.oldest[actual] = first if known is None or first.number < known.number else known
+        return list(read.values())
 
 
 def execute(body, work, values, fresh=None):
