@@ -29,7 +29,7 @@ from .errors import (
 )
 from .gradcheck import GradientMismatch, gradcheck, gradgradcheck
 from .interop import from_dlpack
-from .modes import enable_grad, is_grad_enabled, no_grad
+from .modes import detect_anomaly, enable_grad, is_grad_enabled, no_grad
 from .op import op
 from .ops import *  # noqa: F403
 from .random import manual_seed

@@ -11,7 +11,7 @@ import numpy
 
 from .device import array_module
 from .errors import ArgumentError, NoGradientError, ShapeError
-from .modes import GradMode, local
+from .modes import Mode, local
 from .tensor import Tensor, as_operand, refuse_smuggled
 from .words import freed_error, overwritten_error, vjp_shape_error
 
@@ -79,7 +79,7 @@ def call_hooks(node, gradient, create_graph):
     """Show the gradient to the node's hooks; each may replace it."""
     for hook in list(node.hooks):
         shown = gradient if create_graph else Tensor(passed_on(gradient))
-        with GradMode(create_graph):
+        with Mode("grad", create_graph):
             answer = hook(shown)
         if answer is not None:
             try:
@@ -112,6 +112,11 @@ def add_gradients(earlier, more):
     if earlier.requires_grad or more.requires_grad:
         return earlier + more
     return Tensor(plus(earlier._data, more._data))
+
+
+def has_nan(gradient) -> bool:
+    array = gradient._data if isinstance(gradient, Tensor) else gradient
+    return bool(array_module(array).isnan(array).any())
 
 
 def plus(a, b):

@@ -13,6 +13,7 @@ class Context:
     """The modes of one thread. Engine code reads them as plain attributes.
 
     grad    record ops whose inputs require a gradient
+    anomaly look at every gradient for nan
     region  the checkpoint region that is being recorded, or None
     open_region  the same, also while a `mg.grad` in it computes without being recorded
     tape    the `mg.Tape` that writes down what runs, or None
@@ -21,10 +22,12 @@ class Context:
     phase   "forward", "replay" or "backward": what the engine is doing now
     """
 
-    __slots__ = ("grad", "region", "open_region", "tape", "tracer", "tracers", "layer", "phase", "outer_modes")
+    __slots__ = (
+        "grad", "anomaly", "region", "open_region", "tape", "tracer", "tracers", "layer", "phase", "outer_modes",
+    )  # fmt: skip
 
     def __init__(self):
-        self.grad = True
+        self.grad, self.anomaly = True, False
         self.region = self.open_region = self.tape = self.tracer = None
         self.tracers = []  # those that are watching, the innermost last; `tracer` speaks to all of them
         self.layer = ""
@@ -40,8 +43,8 @@ class _Local(threading.local):
 local = _Local()
 
 
-class GradMode:
-    """A context manager and decorator that sets whether ops are recorded.
+class Mode:
+    """A context manager and decorator that sets one mode of the thread, such as whether ops are recorded.
 
     What was in force before is kept on a stack of the *thread*, not on this object. So one object can be
     entered twice, entered by two threads at a time, or decorate a function that calls itself, and each
@@ -54,18 +57,17 @@ class GradMode:
         # and on again here
     """
 
-    def __init__(self, enabled: bool):
-        self.enabled = enabled
+    def __init__(self, mode: str, enabled: bool):
+        self.mode, self.enabled = mode, enabled
 
     def __enter__(self):
         context = local.context
-        context.outer_modes.append(context.grad)
-        context.grad = self.enabled
+        context.outer_modes.append(getattr(context, self.mode))
+        setattr(context, self.mode, self.enabled)
         return self
 
     def __exit__(self, *error):
-        context = local.context
-        context.grad = context.outer_modes.pop()
+        setattr(local.context, self.mode, local.context.outer_modes.pop())
 
     def __call__(self, function):
         if inspect.isgeneratorfunction(function):
@@ -109,12 +111,21 @@ def no_grad(function=None):
     ...     is_grad_enabled()
     False
     """
-    return GradMode(False) if function is None else GradMode(False)(function)
+    return Mode("grad", False) if function is None else Mode("grad", False)(function)
 
 
 def enable_grad(function=None):
     """Record again inside a `no_grad`: `with mg.enable_grad():`, or `@mg.enable_grad()`."""
-    return GradMode(True) if function is None else GradMode(True)(function)
+    return Mode("grad", True) if function is None else Mode("grad", True)(function)
+
+
+def detect_anomaly(function=None):
+    """Let backward stop at the first nan: `with mg.detect_anomaly():`, or `@mg.detect_anomaly()`.
+
+    The MinigradError names the vjp that gave it, the op, shapes, and your line; inside a checkpoint, the line of
+    that too. Each gradient is looked at, which costs about as much as adding it up.
+    """
+    return Mode("anomaly", True) if function is None else Mode("anomaly", True)(function)
 
 
 def is_grad_enabled() -> bool:

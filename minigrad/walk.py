@@ -10,12 +10,12 @@ import heapq
 
 from .checkpoint import buffers_of_plain_taping, is_parameter
 from .errors import MinigradError
-from .gradients import add_gradients, call_hooks, fit, own, passed_on, plus, read_array, read_tensor
+from .gradients import add_gradients, call_hooks, fit, has_nan, own, passed_on, plus, read_array, read_tensor
 from .modes import local
 from .replay import Call, Work, execute, is_entangled
 from .tape import hollow, next_number, number_of, reachable
 from .tensor import Tensor
-from .words import freed_error, vjp_error, warn_whole
+from .words import freed_error, nan_error, vjp_error, warn_whole
 
 
 class Sweep:
@@ -37,6 +37,7 @@ class Sweep:
         self.wanted = None if targets is None else leading_to(self.targets, [t._node for t, _ in seeds])
         self.start = next_number()
         self.buffers_freed, self.replays = 0, 0
+        self.came_from = {}  # with detect_anomaly: number of a replayed node -> its checkpoint node
         self.stands_for = {}  # fresh node of a replay -> the checkpoint nodes whose gradient it completes
         tracer = local.context.tracer
         for tensor, gradient in seeds:
@@ -108,6 +109,8 @@ class Sweep:
                 continue
             if self.watched:
                 results.append(result)
+            if self.context.anomaly and has_nan(result):
+                raise nan_error(node, vjp, gradient, result, self.came_from.get(node.number))
             if shape != source.shape or result.dtype is not source.dtype or not shape:
                 result = fit(result, source, node, vjp)
             if tracer is not None:
@@ -205,6 +208,8 @@ class Sweep:
             self.context.tracer.taken_over(values)
         freed = sum(self.release(sibling) for sibling in gradients)
         self.run_again(body, work, values, fresh)
+        if self.context.anomaly:
+            self.came_from.update((new.number, node) for new in fresh.values() if new.number > self.start)
         for line, sibling in entangled.items():
             if line in fresh:
                 self.stands_for[fresh[line]] = sibling, *self.stands_for.pop(sibling, ())

@@ -50,6 +50,19 @@ def vjp_error(node, vjp, gradient, error):
     )
 
 
+def nan_error(node, vjp, gradient, result, checkpoint):
+    """With detect_anomaly: a vjp has made a nan."""
+    inside = "" if checkpoint is None else f", inside the checkpoint at {checkpoint.line}"
+    layer = f" in layer {node.layer}" if node.layer else ""
+    had_one = bool((gradient != gradient).any())
+    return MinigradError(
+        f"{vjp.function.__name__}, the gradient of {node.op.name} at {node.line}{layer}{inside}, gave a nan in an "
+        f"array of shape {tuple(result.shape)}; the gradient that arrived had shape {tuple(gradient.shape)} and "
+        f"{'a nan already' if had_one else 'none'}. Look at what {node.op.name} was given there: a zero, an "
+        "infinity or a masked value can have a slope that is not a number"
+    )
+
+
 def vjp_shape_error(node, vjp, got, expected):
     """A vjp that gave a gradient no broadcasting can explain."""
     return ShapeError(

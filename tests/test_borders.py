@@ -326,3 +326,19 @@ def test_a_tape_with_a_constant_and_its_twin_checks():
     tape = mg.tape(((x * c) + c).sum())
     tape.check()
     assert len(tape) == 5
+
+
+def test_detect_anomaly_names_the_op_its_line_and_the_checkpoints_line():
+    def program(checkpoint):
+        x = mg.tensor(0.0, requires_grad=True)
+        checkpoint(lambda t: mg.sqrt(t) * 0.0, x).backward()
+        return x.grad
+
+    for checkpoint, more in ((plain, ""), (mg.checkpoint, r".*inside the checkpoint at test_borders.py:\d+")):
+        with mg.detect_anomaly(), pytest.raises(mg.MinigradError, match=rf"sqrt at test_borders.py:\d+{more}.*nan"):
+            program(checkpoint)
+        assert np.isnan(program(checkpoint).item())  # outside the mode nobody looks
+    with mg.detect_anomaly():
+        x = mg.tensor([1.0, 2.0], requires_grad=True)
+        (mg.sqrt(x) * x).sum().backward(create_graph=True)
+        assert x.grad is not None
