@@ -5,14 +5,19 @@ PYTHON ?= python3
 READY := .venv/ready
 MADE_BY := $(shell $(PYTHON) -c 'import sys; print(sys.base_prefix, *sys.version_info[:2])' 2>/dev/null) $(CURDIR)
 
-.PHONY: help demo test lint bench pictures clean
+# PyTorch lives in an environment of its own, .venv-oracle, made when `make oracle` first needs it.
+TORCH ?= torch==2.13.0
+ORACLE := .venv-oracle/ready
+
+.PHONY: help demo test lint bench oracle pictures clean
 help:
 	@echo "make demo    run the demonstration"
 	@echo "make test    run the tests; ARGS=\"-k tape -x\" is handed to pytest"
 	@echo "make lint    check the code with ruff"
 	@echo "make bench   measure recording, the sweep and the import"
+	@echo "make oracle  compare every op, layer and optimizer with $(TORCH); ARGS=\"-k conv\" for some"
 	@echo "make pictures  draw the pictures of the README again"
-	@echo "make clean   remove .venv and everything else that was made here"
+	@echo "make clean   remove .venv, .venv-oracle and everything else that was made here"
 	@echo "PYTHON=...   after any of these: the Python to use (now $(PYTHON))"
 
 demo: $(READY)
@@ -28,11 +33,14 @@ bench: $(READY)
 	@.venv/bin/python tests/bench/record_and_sweep.py
 	@.venv/bin/python tests/bench/import_time.py
 
+oracle: $(ORACLE)
+	@.venv-oracle/bin/python -m tests.oracle.run $(ARGS)
+
 pictures: $(READY)
 	@.venv/bin/python -m minigrad demo --out lessons/pictures
 
 clean:
-	rm -rf .venv out build dist *.egg-info .pytest_cache .hypothesis .ruff_cache
+	rm -rf .venv .venv-oracle out build dist *.egg-info .pytest_cache .hypothesis .ruff_cache
 	find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 # The file is written last, so an interrupted install leaves none and is begun afresh.
@@ -45,6 +53,17 @@ $(READY): setup.cfg pyproject.toml
 	@$(PYTHON) -m venv .venv
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@echo "$(MADE_BY)" > $@
+
+$(ORACLE): setup.cfg pyproject.toml
+	@echo "Making .venv-oracle with $(PYTHON) and $(TORCH): some minutes, this once ..."
+	@rm -rf .venv-oracle
+	@$(PYTHON) -m venv .venv-oracle
+	@.venv-oracle/bin/python -m pip install --quiet --disable-pip-version-check -e . $(TORCH)
+	@echo "$(MADE_BY) $(TORCH)" > $@
+
+ifneq ($(shell cat $(ORACLE) 2>/dev/null),$(MADE_BY) $(TORCH))
+.PHONY: $(ORACLE)
+endif
 
 ifneq ($(shell cat $(READY) 2>/dev/null),$(MADE_BY))
 .PHONY: $(READY)

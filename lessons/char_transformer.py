@@ -61,7 +61,10 @@ class CharTransformer(nn.Module):
 
     def __init__(self, characters, width=64, heads=4, blocks=2, context=CONTEXT):
         self.token, self.place = nn.Embedding(characters, width), nn.Embedding(context, width)
-        self.blocks = nn.ModuleList([nn.TransformerBlock(width, heads, activation="relu", causal=True) for _ in range(blocks)])
+        for embedding in (self.token, self.place):  # small at first, so that the blocks have a say from the beginning
+            embedding.weight.assign_(embedding.weight * 0.1)
+        blocks = [nn.TransformerBlock(width, heads, activation="relu", causal=True) for _ in range(blocks)]
+        self.blocks = nn.ModuleList(blocks)
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, characters)
 
     def forward(self, ids, checkpoints=False):
@@ -152,7 +155,8 @@ def peaks(model, ids):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Train a small transformer on the characters of a text.")
     parser.add_argument("--text", type=pathlib.Path, default=README, help="a text file (default: the README)")
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=300, help="batches to train on (default: 300)")
+    parser.add_argument("--write", type=int, default=300, help="how many characters to write at the end (default: 300)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
 
@@ -166,7 +170,7 @@ def main(arguments=None):
     for step, loss in enumerate(train(model, ids, options.steps)):
         if step % 25 == 0 or step == options.steps - 1:
             print(f"step {step:4}  loss {loss:.4f}")
-    print("\n" + write(model, letters, "# minigrad\n", 300, options.seed))
+    print("\n" + write(model, letters, letters[0], options.write, options.seed))
 
 
 if __name__ == "__main__":

@@ -42,14 +42,14 @@ from .tracer import Tracer
 from . import nn, optim
 
 
-LATER = {"draw": "view", "render": "view", "view": "view", "save": "files", "load": "files", "FileError": "files"}
+_LATER = {"draw": "view", "render": "view", "view": "view", "save": "files", "load": "files", "FileError": "files"}
 
 
 def __getattr__(name):
     """Pictures and files are imported when they are first asked for, and so is what they need."""
-    if name in LATER:
+    if name in _LATER:
         from importlib import import_module
 
-        module = import_module(f".{LATER[name]}", __name__)
+        module = import_module(f".{_LATER[name]}", __name__)
         return module if name == "view" else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

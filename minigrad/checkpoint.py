@@ -19,7 +19,7 @@ from .replay import Body, Call, Work, checkpoint_nodes, digest, execute, results
 from .schedules import as_schedule
 from .tape import hollow
 from .tensor import Tensor
-from .words import warn_useless
+from .words import warn_nothing_returned, warn_useless
 
 
 def checkpoint(fn, *args, verify=False, name=None, **kwargs):
@@ -47,7 +47,8 @@ def checkpoint(fn, *args, verify=False, name=None, **kwargs):
     Tensor([1.1816], float32)
     """
     if not callable(fn):
-        raise ArgumentError(f"checkpoint needs a function to call, not {fn!r:.60}")
+        kind = type(fn).__name__
+        raise ArgumentError(f"checkpoint needs a function to call, not a {kind}; write mg.checkpoint(fn, x)")
     return record_stretch(functools.partial(fn, *args, **kwargs), verify, name)
 
 
@@ -175,6 +176,8 @@ class Region:
         found = {id(tensor): tensor for tensor in tensors_in(result)}
         handles = [t for t in found.values() if t._node is not None and t._node.region is self]
         outputs = list(dict.fromkeys(t._node for t in handles if t.requires_grad or self.outer is not None))
+        if not outputs and any(node.requires_grad for line in self.lines for node in results(line)):
+            warn_nothing_returned(self, result)
         nodes = dict(zip(outputs, self._record(outputs), strict=True)) if outputs else {}
         for line, node in nodes.items():
             node.hooks, node.holder, node.name = line.hooks, line.holder, line.name or node.name
@@ -248,6 +251,27 @@ def buffers_of_plain_taping(body):
             kept.update(line.inputs[i] for i in line.needs.inputs)
             kept.update([line] if line.needs.out else [])
     return {node for node in kept if node.dtype is not None and not is_parameter(node)}
+
+
+def is_held_constant(node):
+    """Whether this input is a constant whose data its reader keeps."""
+    return node.op is None and node.dtype is not None and node.out is not None and node.role == "input"
+
+
+def replay_peak(body):
+    """The most buffers, parameters aside, that a replay of a body without nested checkpoints holds at once."""
+    work = body.work(sweep=[output for output in body.outputs if output.requires_grad])
+    kept = {source for source in body.boundary if source in work.read}
+    live, peak = set(kept), 0
+    for line in body.lines:
+        if line in work.runs:
+            live.add(line)
+            peak = max(peak, sum(not is_parameter(node) for node in live))
+        if line in work.taped:
+            kept.update(line.inputs[i] for i in line.needs.inputs)
+            kept.update([line] if line.needs.out else [])
+        live.difference_update(set(work.drops[line]) - kept)
+    return peak
 
 
 def tensors_in(value):

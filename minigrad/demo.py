@@ -1,10 +1,10 @@
 """`make demo`: a hundred layers, a hundred live activations, and nineteen with checkpoints. On real data.
 
 A network of 100 layers reads handwritten digits. Layers 1 to 99 are `tanh(h) @ W.T + b`, one op each that
-keeps nothing but its input; layer 100 is the loss. So the tape holds x_0 ... x_99, one activation a layer,
-as on the reference chain of the lessons. The program trains it twice from the same seed, storing everything
-and with a checkpoint every ten layers, compares the two to the last bit, and then measures one forward and
-backward under many schedules. Every figure that it prints is measured while it runs.
+keeps nothing but its input; layer 100 is the loss. So the tape holds x_0 ... x_99, one activation a layer.
+The program trains it twice from the same seed, storing everything and with a checkpoint every ten layers,
+compares the two to the last bit, and then measures one forward and backward under many schedules. Every
+figure that it prints is measured while it runs.
 """
 
 import argparse

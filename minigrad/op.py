@@ -17,9 +17,9 @@ what lets a checkpoint run it again and get the same bits. A vjp is written with
 take arrays and Tensors alike: on arrays it computes, on Tensors it is recorded, and so the second
 derivative needs no further code. Un-broadcasting is not a vjp's business; the sweep does it.
 
-Parameters of the forward without a default are its inputs, and so are those that some vjp is declared for;
-the others are settings (`@op(inputs=n)` says it by number). `*xs` makes any number of inputs; its vjp may
-name `position`, which of them it is asked for, and `xs_shapes`.
+Parameters of the forward without a default are its inputs, and so are those up to the last one that some vjp
+is declared for; the others are settings (`@op(inputs=n)` says it by number; `*,` before a setting does too).
+`*xs` makes any number of inputs; its vjp may name `position`, which of them it is asked for, and `xs_shapes`.
 """
 
 import functools
@@ -107,10 +107,12 @@ class Op:
         self.__doc__ = forward.__doc__
         self.__wrapped__ = forward
         parameters = inspect.signature(forward).parameters.values()
+        if any(p.kind is p.VAR_KEYWORD for p in parameters):
+            raise ArgumentError(f"the forward of {self.name} takes **keywords; name its settings one by one")
         self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         self.parameters = [p.name for p in parameters]
         self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-        self.arity = inputs or sum(p.default is p.empty for p in parameters)
+        self.arity = inputs or sum(p.default is p.empty and p.kind is not p.KEYWORD_ONLY for p in parameters)
         self.settings = set(self.parameters[self.arity :])
         self.vjps = {}
         self._needs = {}
@@ -125,7 +127,9 @@ class Op:
     def vjp(self, name):
         """Declare the function below as the gradient with respect to the input `name`."""
         if name not in self.parameters:
-            raise ArgumentError(f"{self.name} has no input {name!r}; it has {', '.join(self.parameters)}")
+            names = ", ".join(self.parameters)
+            example = f'@{self.name}.vjp("{self.parameters[0]}")'
+            raise ArgumentError(f"{self.name} has no input {name!r}; it has {names}. Say {example}")
 
         def declare(function):
             self.arity = max(self.arity, self.parameters.index(name) + 1)
@@ -150,7 +154,7 @@ class Op:
                 index, kind = inputs.index(stem), INPUT if name == stem else SHAPE
                 reads.append((kind, index) if index < count else (ABSENT, None))
             elif name in self.parameters:
-                reads.append((SETTING, (name, self.defaults[name])))
+                reads.append((SETTING, (name, self.defaults.get(name))))
             else:
                 raise ArgumentError(
                     f"{function.__name__} names {name!r}, which is neither `out`, nor an input of {self.name} "
@@ -270,8 +274,10 @@ def run(op, arrays, settings, tracer=None):
             out = op.forward(*arrays, **settings)
         else:
             out = op.forward(*arrays)
-    except (MinigradError, Warning):
+    except Warning:
         raise
+    except MinigradError as error:
+        raise type(error)(f"{op.name} at {source_line(user_position())}: {error}") from error
     except Exception as error:
         raise forward_error(op, arrays, error) from error
     if type(out) is not numpy.ndarray:

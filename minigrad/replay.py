@@ -35,6 +35,9 @@ class CheckpointOp:
 
     name = "checkpoint"
 
+    def __repr__(self):
+        return "<op checkpoint>"
+
 
 CHECKPOINT = CheckpointOp()
 
@@ -69,6 +72,9 @@ class Body:
         read_on = {source for line in lines for source in line.inputs}
         self.entangled = {node for node in outputs if node in read_on or is_entangled(node)}
         self._works = {}
+
+    def __repr__(self):
+        return f"<Body of {len(self.lines)} lines: {len(self.boundary)} nodes in, {len(self.outputs)} out>"
 
     def work(self, sweep=(), values=()):
         """What a replay for these outputs has to do when nothing but the boundary is at hand; found once."""

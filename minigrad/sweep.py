@@ -51,7 +51,8 @@ def steps(loss, gradient=None, retain_graph=False, create_graph=False):
     retain_graph    keep the buffers, so that another walk can follow
     create_graph    record the walk itself, so that gradients can be differentiated again
 
-    Raises NoGradientError, ShapeError or GraphFreedError before the first step is made.
+    Raises NoGradientError, ShapeError or GraphFreedError before the first step is made; on the way
+    GraphFreedError or OverwrittenError, when it comes to what is no longer there.
 
     >>> import minigrad as mg
     >>> x = mg.tensor(2.0, requires_grad=True)

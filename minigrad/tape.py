@@ -39,6 +39,7 @@ class Node:
     region         the checkpoint region that it was recorded in (checkpoint.Region), or None
     body           for a checkpoint node: the stretch of tape that it stands for
     hooks, holder  functions to call with its gradient; the Tensor (weakly) whose .grad receives it
+    name           a leaf's or a checkpoint's name, for tables and pictures
     """
 
     __slots__ = (
@@ -192,7 +193,7 @@ class Tape:
         return tape_table(self.nodes)
 
     def check(self):
-        """Assert what must hold of every tape: order, shapes, no line younger than what it reads."""
+        """Assert what must hold of every tape: order, shapes, no line older than what it reads."""
         last = 0
         for node in self.nodes:
             assert node.number > last, f"{node} stands after #{last}"

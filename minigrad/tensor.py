@@ -27,6 +27,8 @@ class Tensor:
     __array_priority__ = 1000
 
     def __init__(self, data, node=None):
+        if type(data) is not numpy.ndarray and not is_array(data):
+            raise ArgumentError("a Tensor is made by mg.tensor(data), not by calling mg.Tensor")
         self._data = data
         self._node = node
         self._grad = None
@@ -35,7 +37,10 @@ class Tensor:
 
     @property
     def data(self):
-        """The array itself (NumPy's or CuPy's), read-only. Assigning an array is `assign_`."""
+        """The array itself (NumPy's or CuPy's), read-only: `t.data[0] = 5` is refused.
+
+        To change a leaf write `with mg.no_grad(): t[0] = 5`, or `t.data = array` (which is `t.assign_(array)`).
+        """
         return self._data
 
     @data.setter
@@ -188,7 +193,7 @@ class Tensor:
         if self.requires_grad and self.is_leaf:
             raise MinigradError(
                 f"the leaf {self._node} requires a gradient and cannot be changed in place, as its gradient "
-                "would be lost; write t = t + v, or change it inside no_grad()"
+                "would be lost; compute a new tensor from it, or change it inside no_grad()"
             )
         if result.shape != self.shape:
             raise ShapeError(f"changing shape {self.shape} in place to {result.shape}; write t = ... instead")
@@ -240,6 +245,8 @@ class Tensor:
         return self.shape[0]
 
     def __bool__(self):
+        if self.size != 1:
+            raise ShapeError(f"a tensor of shape {self.shape} is neither true nor false; use .any() or .all()")
         return bool(self._data)
 
     def __float__(self):

@@ -27,7 +27,7 @@ ROLES = ("parameter", "input", "value", "activation", "boundary", "replayed", "g
 class Event:
     """One change of the ledger.
 
-    step      how many ops, vjps and replayed ops had run before
+    step      how many ops and replayed ops had run, and nodes been swept, with the one that this event is part of
     phase     "forward", "replay" or "backward"
     kind      "new" or "gone": a buffer begins or ends · "hold" or "drop": the tape or a replay takes or leaves
               it · "role": its role changes, told by two events, one with minus its bytes in the old role and one
@@ -136,6 +136,12 @@ class Tracer:
         if self.__dict__.pop("_started", False):
             tracemalloc.stop()
 
+    def __repr__(self):
+        return (
+            f"<Tracer: {self.live_activations} activations live, {self.peak_activations} at the peak, "
+            f"{self.replayed_ops} ops replayed>"
+        )
+
     def live(self, role: str) -> int:
         """Bytes of one role that are alive now."""
         return self._live[role]
@@ -188,7 +194,8 @@ class Tracer:
     def taken_over(self, values):
         """A replay begins, and keeps these values of its boundary, whatever the tape lets go of."""
         for source, array in values.items():
-            self._hold_for_replay(values, source, self._see(array, "boundary"))
+            buffer = self._see(array, "boundary" if source.op is not None else source.role)
+            self._hold_for_replay(values, source, buffer)
 
     def _hold_for_replay(self, values, line, buffer):
         holder = (id(values), id(line))

@@ -8,7 +8,7 @@ leaves get at the very end.
 
 import heapq
 
-from .checkpoint import buffers_of_plain_taping, is_parameter
+from .checkpoint import buffers_of_plain_taping, is_held_constant, replay_peak
 from .errors import MinigradError
 from .gradients import add_gradients, call_hooks, fit, has_nan, own, passed_on, plus, read_array, read_tensor
 from .modes import local
@@ -139,14 +139,20 @@ class Sweep:
             context.phase, context.region, context.grad = before
 
     def release(self, node):
-        """Let go of what a swept node holds, unless another walk is to follow. Returns the bytes freed."""
-        if self.retain_graph and (self.create_graph or node.number < self.start) or node.region is not None:
+        """Let go of what a swept node holds; returns the bytes freed.
+
+        Not if another walk is to follow. Then only what a replay of this walk has made goes (younger than
+        `start`), for the other walk will replay it again. And not inside a region, which holds nothing.
+        """
+        from_a_replay = node.number > self.start and not self.create_graph
+        if node.region is not None or (self.retain_graph and not from_a_replay):
             return 0
         if self.context.tracer is not None:
             self.context.tracer.let_go(node)
         node.freed = True
         node.body = None
         if len(node.needs.vjps) != len(node.inputs):  # there are constants among them
+            self.buffers_freed += sum(map(is_held_constant, node.inputs))
             node.inputs = tuple([hollow(source) for source in node.inputs])
         out = node.out
         if out is None:
@@ -169,8 +175,13 @@ class Sweep:
     def checkpoint(self, node, gradient):
         """Take a checkpoint node, with its siblings that have a gradient: made together, they come together.
 
-        The gradient of an output that the body itself reads on is not whole before the replay has been swept
-        down to it; there a fresh node stands for it, and has its hooks.
+        Some outputs are entangled: in
+
+            u, v = mg.checkpoint(lambda t: (u := mg.tanh(t), mg.exp(u)), x)
+
+        a gradient reaches u from outside, and from v, inside. It is not whole before the replay has been swept
+        down to u's tanh. There the fresh node stands for u: it has u's hooks, and what `grad` or `retain_grad`
+        asked of u is collected there.
         """
         gradients = {node: gradient}
         while self.heap and self.heap[0][1].body is node.body:
@@ -201,11 +212,11 @@ class Sweep:
                 values[source] = read_array(actual, reader)
         fresh = dict(zip(body.boundary, node.inputs, strict=True))
         if self.replays == 0 and not self.grads and self.wanted is None:
-            self.warn_if_whole(node, body)
+            self.warn_if_whole(node, body, live)
         self.replays += 1
         live.clear()
         if self.context.tracer is not None:
-            self.context.tracer.taken_over(values)
+            self.context.tracer.taken_over(values)  # which the tape is about to let go of
         freed = sum(self.release(sibling) for sibling in gradients)
         self.run_again(body, work, values, fresh)
         if self.context.anomaly:
@@ -237,14 +248,13 @@ class Sweep:
             if self.is_target(node) or any(source in self.wanted for source in node.inputs):
                 self.wanted.add(node)
 
-    def warn_if_whole(self, node, body):
+    def warn_if_whole(self, node, body, live):
         """The first replay of this walk may turn out to be of all there is: then it saved nothing."""
-        inside = len(buffers_of_plain_taping(body))
+        inside = len(buffers_of_plain_taping(body).union(live))
         plain = inside + self.buffers_freed
         leaves_only = all(source.op is None for source in node.inputs)
         if leaves_only and inside > 1 and self.buffers_freed * 10 <= plain and not has_calls(body):
-            boundary = sum(1 for source in node.inputs if not is_parameter(source))
-            warn_whole(node, inside + boundary, plain)
+            warn_whole(node, replay_peak(body), plain)
 
     def finish(self):
         """Deposit the gradients of leaves, all together, and yield a Step for each."""

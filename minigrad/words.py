@@ -117,6 +117,15 @@ def warn_useless(region, kept, plain):
     )
 
 
+def warn_nothing_returned(region, result):
+    """A checkpoint whose function computed gradients' way for nothing."""
+    warn(
+        region.where,
+        f"{region} returned {type(result).__name__!r} with no tensor in it that requires grad, though ops in it do: no "
+        "gradient will flow through it. Tensors are found in tuples, lists and dicts, not in other containers",
+    )
+
+
 def warn_whole(node, replayed, plain):
     """A checkpoint that stands for all there is."""
     warn(

@@ -342,3 +342,90 @@ def test_detect_anomaly_names_the_op_its_line_and_the_checkpoints_line():
         x = mg.tensor([1.0, 2.0], requires_grad=True)
         (mg.sqrt(x) * x).sum().backward(create_graph=True)
         assert x.grad is not None
+
+
+def test_mg_tensor_with_a_capital_letter_is_refused():
+    with pytest.raises(mg.ArgumentError, match=r"mg.tensor\(data\)"):
+        mg.Tensor([1.0, 2.0])
+
+
+def test_a_tracer_that_opens_late_knows_parameters(chain):
+    net = mg.nn.Sequential(*[m for _ in range(4) for m in (mg.nn.Linear(8, 8), mg.nn.Tanh())])
+    x, peaks = mg.tensor(np.ones((2, 8), np.float32)), []
+    for around_all in (True, False):
+        tracer = mg.Tracer()
+        with tracer if around_all else mg.enable_grad():
+            loss = mg.checkpoint_sequential(list(net), 2, x).sum()
+        with tracer:
+            loss.backward()
+        peaks.append(tracer.peak_activations)
+        assert tracer.live("boundary") == 0 and tracer.live("parameter") > 0
+    assert peaks[1] <= peaks[0]
+
+
+def test_the_warning_for_a_whole_network_states_what_the_tracer_measures():
+    """8 layers, a dropout and a readout in one checkpoint, then a loss: both figures are measured here."""
+    layers = [m for _ in range(8) for m in (mg.nn.Linear(8, 8), mg.nn.Tanh())]
+    net = mg.nn.Sequential(*layers, mg.nn.Dropout(0.1), mg.nn.Linear(8, 3))
+    x, labels = mg.tensor(np.ones((4, 8), np.float32)), mg.tensor([0, 1, 2, 0])
+    with mg.Tracer() as plain_tracer:
+        mg.cross_entropy(net(x), labels).backward()
+    with pytest.warns(mg.CheckpointWarning) as told, mg.Tracer() as tracer:
+        mg.cross_entropy(mg.checkpoint(net, x), labels).backward()
+    (text,) = [str(w.message) for w in told]
+    assert f"its replay holds {tracer.peak_activations} buffers" in text
+    assert f"would have held {plain_tracer.peak_activations}" in text
+
+
+def test_a_checkpoint_that_returns_no_tensor_warns():
+    x = mg.tensor([1.0], requires_grad=True)
+    for nothing in (lambda t: None if mg.tanh(t) is None else None, lambda t: {mg.tanh(t)}):
+        with pytest.warns(mg.CheckpointWarning, match="no tensor in it that requires grad"):
+            mg.checkpoint(nothing, x)
+
+
+def test_keyword_only_parameters_of_a_forward_are_settings():
+    @mg.op
+    def scaled(x, *, by):
+        return x * by
+
+    @scaled.vjp("x")
+    def scaled_wrt_x(g, by):
+        return g * by
+
+    x = mg.tensor([1.0, 2.0], requires_grad=True)
+    scaled(x, by=3.0).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    with pytest.raises(mg.ArgumentError, match="one by one"):
+
+        @mg.op
+        def open_ended(x, **settings):
+            return x
+
+
+def test_a_schedule_of_ones_own_needs_only_split():
+    class Halves(mg.Schedule):
+        def split(self, n):
+            return [(n - n // 2, s.store_all()), (n // 2, None)] if n > 1 else [(1, None)]
+
+    assert repr(Halves().plan(10)) == "Plan(Halves(), 10 layers: peak 6 activations, 4 layers replayed)"
+
+
+@pytest.mark.parametrize("schedule", ["sqrt", s.sqrt, None, 2.5])
+def test_what_is_no_schedule_is_told_what_one_is(chain, schedule):
+    with pytest.raises(mg.ArgumentError, match=r"mg.schedules.sqrt\(\), or a number of segments"):
+        chain(3).run(schedule)
+    assert chain(4).run(np.int64(2))[0].peak_activations == 3
+
+
+def test_errors_of_an_ops_own_are_given_a_place():
+    @mg.op
+    def picky(x):
+        raise mg.ShapeError("not like this")
+
+    with pytest.raises(mg.ShapeError, match=r"picky at test_borders.py:\d+: not like this"):
+        picky(mg.tensor([1.0]))
+    with pytest.raises(mg.ShapeError, match="neither true nor false"):
+        bool(mg.tensor([1.0, 2.0]))
+    with pytest.raises(mg.NoGradientError, match="an op without a vjp"):
+        (mg.tensor([1.0], requires_grad=True) > 0).sum().backward()

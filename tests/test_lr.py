@@ -104,6 +104,14 @@ def test_a_warm_up_and_then_a_cosine():
     np.testing.assert_allclose(ours, expected.T, rtol=1e-12, atol=1e-15)
 
 
+def test_a_milestone_is_the_step_after_which_the_next_schedule_rules():
+    def jump(optimizer):
+        constants = [LambdaLR(optimizer, lambda t, factor=factor: factor) for factor in (1.0, 0.5, 0.25)]
+        return SequentialLR(optimizer, constants, [3, 5])
+
+    assert rates_of(jump, 1.0)[:7, 0].tolist() == [1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
+
+
 def test_schedules_may_be_made_in_any_order():
     def cosine_first(optimizer):
         cosine, warm_up = CosineAnnealingLR(optimizer, 10), LinearLR(optimizer, 0.1, total_iters=10)

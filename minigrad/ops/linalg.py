@@ -50,10 +50,15 @@ def rows(x):
     return x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
 
 
+def times_matrix(x, w):
+    """x @ w for one matrix w. A stack x goes as one matrix of all its rows: NumPy would take them one by one."""
+    return x @ w if x.ndim <= 2 else (rows(x) @ w).reshape(x.shape[:-1] + w.shape[1:])
+
+
 @op
 def linear(x, w, b=None):
     """x @ w.T + b for x (..., in), w (out, in) and b (out,): torch's layout. Keeps w for x, and x for w."""
-    out = x @ w.T
+    out = times_matrix(x, w.T)
     if b is None:
         return out
     if out.dtype != b.dtype:
@@ -64,7 +69,7 @@ def linear(x, w, b=None):
 
 @linear.vjp("x")
 def linear_wrt_x(g, w):
-    return g @ w
+    return times_matrix(g, w)
 
 
 @linear.vjp("w")

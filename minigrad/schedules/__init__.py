@@ -13,6 +13,8 @@ Conventions for counting (`Plan`) are those of the reference chain of `h @ W` la
 input, x_0 counts, the last output does not; while a replay runs a layer, its input and its output both do.
 """
 
+import operator
+
 from ..errors import ArgumentError, BudgetError
 from .plan import Plan, count_plan
 
@@ -49,7 +51,7 @@ class Schedule:
         return count_plan(self, n)
 
     def __repr__(self):
-        return self.label
+        return getattr(self, "label", f"{type(self).__name__}()")
 
     def _segments(self, lengths, last_taped):
         parts = [(length, STORE_ALL) for length in lengths]
@@ -180,4 +182,10 @@ def triangular() -> Schedule:
 
 def as_schedule(schedule) -> Schedule:
     """A Schedule; an int becomes that many segments."""
-    return schedule if isinstance(schedule, Schedule) else Uniform(schedule)
+    if isinstance(schedule, Schedule):
+        return schedule
+    if isinstance(schedule, bool) or not hasattr(schedule, "__index__"):
+        raise ArgumentError(
+            f"a schedule is a Schedule, such as mg.schedules.sqrt(), or a number of segments, not {schedule!r:.60}"
+        )
+    return Uniform(operator.index(schedule))

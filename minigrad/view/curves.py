@@ -294,8 +294,8 @@ def mark_forward(axes, runs):
     if len(ends) == 1:
         end, top = ends.pop() + 0.5, axes.get_ylim()[1]
         axes.axvline(end, color=GREY, linewidth=0.9, linestyle=(0, (2, 2)), zorder=0)
-        axes.annotate("forward  ", (end, top), fontsize=9.5, color=GREY, ha="right", va="top")
-        axes.annotate("  backward", (end, top), fontsize=9.5, color=GREY, ha="left", va="top")
+        axes.annotate("forward\u00a0\u00a0", (end, top), fontsize=9.5, color=GREY, ha="right", va="top")
+        axes.annotate("\u00a0\u00a0backward", (end, top), fontsize=9.5, color=GREY, ha="left", va="top")
 
 
 def forward_steps(tracer):

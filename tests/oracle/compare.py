@@ -20,8 +20,8 @@ class Mismatch(Exception):
 class Row:
     """A line of the table: the largest differences, by dtype, of values and of gradients."""
 
-    def __init__(self, name, label=""):
-        self.name, self.label, self.samples = name, label, 0
+    def __init__(self, name, label="", limits=LIMITS):
+        self.name, self.label, self.samples, self.limits = name, label, 0, limits
         self.forward, self.backward, self.problems = {}, {}, []
 
     def run(self, what, compare):
@@ -37,7 +37,7 @@ class Row:
             if backward is not None:
                 self.backward[dtype] = max(self.backward.get(dtype, 0.0), backward)
             worst = max(forward, backward or 0.0)
-            if not worst <= LIMITS[dtype]:
+            if not worst <= self.limits[dtype]:
                 self.problems.append(f"{self.name}({what}) in {dtype}: differs by {worst:.1e}")
 
     def cells(self):

@@ -92,10 +92,16 @@ def attend(need_weights, **masks):
 
 
 for need_weights in (False, True):
-    for masks in ({}, {"attn_mask": CAUSAL}, {"key_padding_mask": PADDING}, {"attn_mask": CAUSAL, "key_padding_mask": PADDING}):
+    for masks in (
+        {},
+        {"attn_mask": CAUSAL},
+        {"key_padding_mask": PADDING},
+        {"attn_mask": CAUSAL, "key_padding_mask": PADDING},
+    ):
         for settings in (dict(batch_first=True), dict(batch_first=True, bias=False)):
             layer(
-                "MultiheadAttention", nn.MultiheadAttention(8, 2, **settings), torch.nn.MultiheadAttention(8, 2, **settings),
+                "MultiheadAttention",
+                nn.MultiheadAttention(8, 2, **settings), torch.nn.MultiheadAttention(8, 2, **settings),
                 real(3, 6, 8), run_ours=attend(need_weights, **masks), run_theirs=attend(need_weights, **masks),
             )  # fmt: skip
     layer(
@@ -117,15 +123,23 @@ def causal(module, x):
 layer("TransformerBlock", nn.TransformerBlock(8, 2), encoder(), real(3, 6, 8))
 layer("TransformerBlock", nn.TransformerBlock(8, 2, 20, activation="relu"), encoder("relu", 20), real(3, 6, 8))
 layer("TransformerBlock", nn.TransformerBlock(8, 2, causal=True), encoder(), real(3, 6, 8), run_theirs=causal)
-layer("TransformerBlock", nn.TransformerBlock(8, 2, causal=True), encoder(), real(3, 6, 8), run_theirs=causal, evaluate=True)
+layer(
+    "TransformerBlock",
+    nn.TransformerBlock(8, 2, causal=True),
+    encoder(),
+    real(3, 6, 8),
+    run_theirs=causal,
+    evaluate=True,
+)
 
 # ---- Containers --------------------------------------------------------------------------------------
 
 
 def network(module):
+    """Without a bias before the BatchNorm, whose gradient would be 0, and nothing but rounding in both."""
     return module.Sequential(
-        module.Conv2d(4, 8, 3, padding=1), module.BatchNorm2d(8), module.ReLU(), module.MaxPool2d(2), module.Flatten(),
-        module.Linear(8 * 9, 10), module.GELU(), module.LayerNorm(10), module.Linear(10, 3),
+        module.Conv2d(4, 8, 3, padding=1, bias=False), module.BatchNorm2d(8), module.ReLU(), module.MaxPool2d(2),
+        module.Flatten(), module.Linear(8 * 9, 10), module.GELU(), module.LayerNorm(10), module.Linear(10, 3),
     )  # fmt: skip
 
 
@@ -138,7 +152,8 @@ def in_order(modules, x):
 layer("Sequential", network(nn), network(torch.nn), image)
 layer("Sequential", network(nn), network(torch.nn), image, evaluate=True)
 layer(
-    "ModuleList", nn.ModuleList([nn.Linear(3, 4), nn.Tanh()]), torch.nn.ModuleList([torch.nn.Linear(3, 4), torch.nn.Tanh()]),
+    "ModuleList",
+    nn.ModuleList([nn.Linear(3, 4), nn.Tanh()]), torch.nn.ModuleList([torch.nn.Linear(3, 4), torch.nn.Tanh()]),
     real(5, 3), run_ours=in_order, run_theirs=in_order,
 )  # fmt: skip
 
@@ -157,7 +172,9 @@ def compare_layers(ours, theirs, inputs, dtype, evaluate, run_ours, run_theirs):
     named = dict(theirs.named_parameters())
     if [name for name, _ in ours.named_parameters()] != list(named):
         raise Mismatch(f"parameters {[name for name, _ in ours.named_parameters()]}, and torch has {list(named)}")
-    leaves = [pair for pair in pairs if pair[0].requires_grad] + [(p, named[name]) for name, p in ours.named_parameters()]
+    leaves = [pair for pair in pairs if pair[0].requires_grad] + [
+        (p, named[name]) for name, p in ours.named_parameters()
+    ]
     forward, backward = compare_outputs(outs, expected, leaves, dtype)
     buffers = dict(theirs.named_buffers())
     if {name for name, _ in ours.named_buffers()} != set(buffers):

@@ -23,7 +23,7 @@ from minigrad.op import registry
 from minigrad.table import table
 from tests.op_samples import SAMPLES
 from tests.oracle import char_transformer, functions, layers, on_purpose, training
-from tests.oracle.compare import DTYPES, LIMITS, Row, compare
+from tests.oracle.compare import DTYPES, Row, compare
 from tests.oracle.twins import LABELS, TORCH_HAS_NOT, TWINS
 
 HEADERS = ("", "in torch", "samples", "f32 fwd", "f32 bwd", "f64 fwd", "f64 bwd")
@@ -66,7 +66,8 @@ def main(arguments=None):
     for title, found, missing in tables(only):
         found = list(found)
         rows += found
-        print(f"{title}\n\n{table(HEADERS, [row.cells() for row in found], right=range(2, 7))}\n" if found else "", end="")
+        if found:
+            print(f"{title}\n\n{table(HEADERS, [row.cells() for row in found], right=range(2, 7))}\n", flush=True)
         problems += [problem for row in found for problem in row.problems]
         problems += [f"{name}: in {title}, and nothing to compare it with" for name in sorted(missing)]
     print("differs on purpose\n")
@@ -86,8 +87,8 @@ def summary(rows, problems, seconds) -> str:
     for dtype in DTYPES:
         for kind in ("forward", "backward"):
             worst = max(rows, key=lambda row: getattr(row, kind).get(dtype, -1.0))  # noqa: B023
-            figure = getattr(worst, kind).get(dtype, 0.0)
-            lines.append(f"  {dtype} {kind:8}  {figure:.1e} at most, in {worst.name}; the limit is {LIMITS[dtype]:.0e}")
+            figure, limit = getattr(worst, kind).get(dtype, 0.0), worst.limits[dtype]
+            lines.append(f"  {dtype} {kind:8}  {figure:.1e} at most, in {worst.name}; its limit is {limit:.0e}")
     if problems:
         lines += ["", f"{len(problems)} PROBLEMS", *[f"  {problem}" for problem in problems]]
     else:

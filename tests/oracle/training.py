@@ -36,7 +36,7 @@ SCHEDULES = {
     "CosineAnnealingLR": [{"T_max": 20}, {"T_max": 6, "eta_min": 0.01}],
     "LinearLR": [{}, {"start_factor": 0.1, "end_factor": 0.7, "total_iters": 9}],
     "LambdaLR": [{"lr_lambda": falling}],
-    "SequentialLR": [{"milestones": [5]}],
+    "SequentialLR": [{"milestones": [5]}, {"milestones": [3]}],
 }
 
 
@@ -106,7 +106,11 @@ def rows(only):
         yield row
     for name in only(["clip_grad_norm_"]):
         row = Row(name, "nn.utils.clip_grad_norm_")
-        for clip in ({"max_norm": 0.5}, {"max_norm": 2.0, "norm_type": 1.0}, {"max_norm": 0.1, "norm_type": float("inf")}):
+        for clip in (
+            {"max_norm": 0.5},
+            {"max_norm": 2.0, "norm_type": 1.0},
+            {"max_norm": 0.1, "norm_type": float("inf")},
+        ):
             row.run(clip, lambda dtype: compare_optimizers("SGD", {"lr": 0.1}, dtype, clip))  # noqa: B023
         yield row
     for name in only(SCHEDULES):

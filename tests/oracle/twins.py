@@ -52,16 +52,22 @@ for name in "elu leaky_relu silu gelu softplus".split():
     twin(name, f"functional.{name}")(getattr(f, name))
 for name, function in {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "pow": operator.pow,
-    "floor_divide": operator.floordiv, "remainder": operator.mod, "matmul": operator.matmul, "eq": operator.eq,
+    "matmul": operator.matmul, "eq": operator.eq,
     "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
     "bitwise_not": operator.invert,
 }.items():  # fmt: skip
     twin(name, f"operator {function.__name__.strip('_')}")(function)
-for name in "maximum minimum logical_and logical_or logical_xor".split():
+for name in "maximum minimum remainder logical_and logical_or logical_xor".split():
     twin(name, f"torch.{name}")(of_tensors(getattr(torch, name)))
 for name in "tril triu outer trace linear".split():
     twin(name, f"torch.{name}" if name != "linear" else "functional.linear")(getattr(torch, name, None) or f.linear)
+
+
+@twin("floor_divide", "without its gradient")
+def floor_divide(a, b):
+    """Of torch's, requires_grad is true, but to ask for a gradient is an error."""
+    return of_tensors(torch.floor_divide)(a, b).detach()
 
 
 @twin("clamp", "torch.clamp")
@@ -166,7 +172,7 @@ def sort(x, axis=-1, descending=False):
 
 @twin("argsort", "torch.argsort, stable")
 def argsort(x, axis=-1, descending=False):
-    return torch.argsort(x, axis, descending, stable=True)
+    return torch.argsort(x, dim=axis, descending=descending, stable=True)
 
 
 # ---- Shapes ------------------------------------------------------------------------------------------
@@ -253,14 +259,16 @@ def einsum(*operands, subscripts):
 def places(shape, pattern, tensors):
     """The flat places of the elements that an index names."""
     index = index_of(pattern, [t.numpy() for t in tensors])
-    return torch.as_tensor(np.arange(math.prod(shape)).reshape(shape)[index])
+    return torch.as_tensor(np.array(np.arange(math.prod(shape)).reshape(shape)[index], order="C"))
 
 
 @twin("getitem", "Tensor.__getitem__")
 def getitem(x, *tensors, pattern):
+    """By torch.take where torch's indexing is another: it has no negative steps, and no array beside an integer."""
     index = [torch.as_tensor(part) if isinstance(part, np.ndarray) else part for part in index_of(pattern, tensors)]
-    if any(isinstance(part, slice) and (part.step or 1) < 0 for part in index):
-        return torch.take(x, places(x.shape, pattern, tensors))  # torch has no negative steps
+    backwards = any(isinstance(part, slice) and (part.step or 1) < 0 for part in index)
+    if backwards or (tensors and any(isinstance(part, int) for part in index)):
+        return torch.take(x, places(x.shape, pattern, tensors))
     return x[tuple(index)]
 
 
@@ -391,7 +399,8 @@ def max_pool2d_places(x, kernel, size, stride=(1, 1), padding=((0, 0), (0, 0)), 
     settings = dict(kernel_size=kernel, stride=stride, padding=same_on_both_sides(padding), dilation=dilation)
     _, flat = of_size(f.max_pool2d, x, size, return_indices=True, **settings)
     zero = pixels(torch.zeros_like(flat), x.shape[-1], kernel, stride, padding, dilation)
-    steps = torch.tensor([[i * dilation[0] * x.shape[-1] + j * dilation[1] for j in range(kernel[1])] for i in range(kernel[0])])
+    rows, columns = torch.arange(kernel[0])[:, None] * dilation[0], torch.arange(kernel[1]) * dilation[1]
+    steps = rows * x.shape[-1] + columns
     return ((flat - zero)[..., None] == steps.reshape(-1)).int().argmax(-1)
 
 
