@@ -136,9 +136,11 @@ def fit(result, source, node, vjp):
         result = numpy.add.reduce(result, axes) if type(result) is numpy.ndarray else result.sum(axis=axes)
         if result.shape != source.shape:
             result = result.reshape(source.shape)
-    if isinstance(result, numpy.generic):  # what NumPy makes of a 0-d result
+    if not source.shape and isinstance(result, numpy.generic):  # what NumPy makes of a 0-d result
         result = numpy.asarray(result)
-    return result if result.dtype == source.dtype else result.astype(source.dtype)
+    if result.dtype is source.dtype or result.dtype == source.dtype:
+        return result
+    return result.astype(source.dtype)
 
 
 @functools.lru_cache(maxsize=1000)

@@ -27,7 +27,7 @@ import inspect
 import sys
 import weakref
 
-import numpy
+from numpy import ndarray
 
 from .device import array_module, is_array
 from .errors import ArgumentError, MinigradError
@@ -57,14 +57,14 @@ class Vjp:
         if self.only is not None:  # the most frequent kind: one buffer
             kind, key = self.only
             return self.function(g, read(node.inputs[key] if kind == INPUT else node, node))
-        values = [g]
+        values, inputs = [g], node.inputs
         for kind, key in self.reads:
             if kind == INPUT:
-                values.append(read(node.inputs[key], node))
+                values.append(read(inputs[key], node))
+            elif kind == SHAPE:
+                values.append(inputs[key].shape)
             elif kind == OUT:
                 values.append(read(node, node))
-            elif kind == SHAPE:
-                values.append(node.inputs[key].shape)
             elif kind == SETTING:
                 values.append(node.attrs[key[0]] if key[0] in node.attrs else key[1])
             elif kind == ALL_INPUTS:
@@ -280,7 +280,7 @@ def run(op, arrays, settings, tracer=None):
         raise type(error)(f"{op.name} at {source_line(user_position())}: {error}") from error
     except Exception as error:
         raise forward_error(op, arrays, error) from error
-    if type(out) is not numpy.ndarray:
+    if type(out) is not ndarray:
         if out is None:
             raise MinigradError(f"the forward of {op.name} returned None; it must return an array")
         return frozen(out if is_array(out) else array_module(*arrays).asarray(out))

@@ -12,6 +12,7 @@ Operators and methods such as `a + b` and `t.sum()` are in `ops/methods.py`.
 import weakref
 
 import numpy
+from numpy import ndarray
 
 from .device import array_module, device_of, is_array, to_device
 from .errors import ArgumentError, DtypeError, MinigradError, NoGradientError, ShapeError
@@ -27,7 +28,7 @@ class Tensor:
     __array_priority__ = 1000
 
     def __init__(self, data, node=None):
-        if type(data) is not numpy.ndarray and not is_array(data):
+        if type(data) is not ndarray and not is_array(data):
             raise ArgumentError("a Tensor is made by mg.tensor(data), not by calling mg.Tensor")
         self._data = data
         self._node = node

@@ -23,7 +23,7 @@ class Sweep:
 
     With `targets` it collects their gradients, follows only nodes that lead to one, and leaves nothing in
     any `.grad`. With `create_graph` gradients are Tensors and every vjp is recorded; otherwise arrays.
-    A walk that is not `watched` yields steps without `grads`, and none for leaves: nobody looks at them.
+    A walk that is not `watched` yields nothing of use, and nothing at all for leaves: nobody looks at it.
     """
 
     def __init__(self, seeds, retain_graph, create_graph, targets=None, watched=False):
@@ -92,7 +92,8 @@ class Sweep:
         tracer = self.context.tracer
         if tracer is not None:
             tracer.sweeps(node)
-        results, read, waiting, leaves = [], self.read, self.grads, self.leaves
+        read, waiting, leaves, anomaly = self.read, self.grads, self.leaves, self.context.anomaly
+        results = [] if self.watched else None
         measuring = tracer is not None and tracer.workspace
         for index, vjp in node.needs.vjps:
             source = node.inputs[index]
@@ -107,9 +108,9 @@ class Sweep:
                 raise vjp_error(node, vjp, gradient, error) from error
             if result is None:
                 continue
-            if self.watched:
+            if results is not None:
                 results.append(result)
-            if self.context.anomaly and has_nan(result):
+            if anomaly and has_nan(result):
                 raise nan_error(node, vjp, gradient, result, self.came_from.get(node.number))
             if shape != source.shape or result.dtype is not source.dtype or not shape:
                 result = fit(result, source, node, vjp)
@@ -124,7 +125,8 @@ class Sweep:
             else:
                 waiting[source] = result
                 heapq.heappush(self.heap, (-source.number, source))
-        return "op", node, gradient, results, self.release(node)
+        freed = self.release(node)
+        return None if results is None else ("op", node, gradient, results, freed)
 
     def step_in_modes(self, node):
         """A step with the thread's modes as a backward wants them; the caller's own modes come back after it."""
@@ -144,8 +146,9 @@ class Sweep:
         Not if another walk is to follow. Then only what a replay of this walk has made goes (younger than
         `start`), for the other walk will replay it again. And not inside a region, which holds nothing.
         """
-        from_a_replay = node.number > self.start and not self.create_graph
-        if node.region is not None or (self.retain_graph and not from_a_replay):
+        if node.region is not None:
+            return 0
+        if self.retain_graph and (self.create_graph or node.number < self.start):
             return 0
         if self.context.tracer is not None:
             self.context.tracer.let_go(node)
@@ -261,14 +264,19 @@ class Sweep:
         for leaf, gradient in self.leaves.items():
             if leaf.hooks:
                 gradient = call_hooks(leaf, gradient, self.create_graph)
-            self.watch(leaf, gradient)
+            if self.wanted is None:
+                self.deposits.append((leaf, gradient))
+            else:
+                self.watch(leaf, gradient)
         totals, tracer = {}, self.context.tracer
         for node, gradient in self.deposits:
             tensor = node.holder()
             if tensor is not None:
-                _, earlier = totals.get(id(tensor), (tensor, tensor._grad))
                 total = gradient if self.create_graph else Tensor(own(gradient))
-                totals[id(tensor)] = tensor, total if earlier is None else add_gradients(earlier, total)
+                earlier = totals[id(tensor)][1] if id(tensor) in totals else tensor._grad
+                if earlier is not None:
+                    total = add_gradients(earlier, total)
+                totals[id(tensor)] = tensor, total
         for tensor, total in totals.values():
             tensor._grad = total
             if tracer is not None:
