@@ -5,6 +5,9 @@ PYTHON ?= python3
 READY := .venv/ready
 MADE_BY := $(shell $(PYTHON) -c 'import sys; print(sys.base_prefix, *sys.version_info[:2])' 2>/dev/null) $(CURDIR)
 
+# compat: a plain entry in the path, which also works from the folder above this one.
+PIP_FLAGS := --quiet --disable-pip-version-check --config-settings editable_mode=compat
+
 # PyTorch lives in an environment of its own, .venv-oracle, made when `make oracle` first needs it.
 TORCH ?= torch==2.13.0
 ORACLE := .venv-oracle/ready
@@ -16,7 +19,7 @@ help:
 	@echo "make lint    check the code with ruff"
 	@echo "make bench   measure recording, the sweep and the import"
 	@echo "make oracle  compare every op, layer and optimizer with $(TORCH); ARGS=\"-k conv\" for some"
-	@echo "make pictures  draw the pictures of the README again"
+	@echo "make pictures   draw the pictures of the README again"
 	@echo "make clean   remove .venv, .venv-oracle and everything else that was made here"
 	@echo "PYTHON=...   after any of these: the Python to use (now $(PYTHON))"
 
@@ -51,14 +54,14 @@ $(READY): setup.cfg pyproject.toml
 	@echo "Making .venv with $(PYTHON): a minute, this once ..."
 	@rm -rf .venv
 	@$(PYTHON) -m venv .venv
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@.venv/bin/python -m pip install $(PIP_FLAGS) -e ".[dev]"
 	@echo "$(MADE_BY)" > $@
 
 $(ORACLE): setup.cfg pyproject.toml
 	@echo "Making .venv-oracle with $(PYTHON) and $(TORCH): some minutes, this once ..."
 	@rm -rf .venv-oracle
 	@$(PYTHON) -m venv .venv-oracle
-	@.venv-oracle/bin/python -m pip install --quiet --disable-pip-version-check -e . $(TORCH)
+	@.venv-oracle/bin/python -m pip install $(PIP_FLAGS) -e . $(TORCH)
 	@echo "$(MADE_BY) $(TORCH)" > $@
 
 ifneq ($(shell cat $(ORACLE) 2>/dev/null),$(MADE_BY) $(TORCH))

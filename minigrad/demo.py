@@ -208,7 +208,8 @@ def run(options, named, progress):
     say(table(headers, rows, right=range(1, 7)))
     say("\nplanned, measured: live activations at the peak, k + 100/k - 1 for k segments. to replay, replayed:"
         "\nlayers run again, by the plan and in the run. peak MB: all buffers, weights and gradients too."
-        "\ntime: one forward and backward, as a multiple of storing all; the fastest of runs in turn.\n")  # fmt: skip
+        "\ntime: one forward and backward, as a multiple of storing all, with which it alternates; the best of "
+        f"{options.repeats} runs each.\n")  # fmt: skip
 
     progress.set_description("drawing")
     runs = {"store all": tracers["1 segment"], "a checkpoint every 10 layers": tracers["10 segments"]}
@@ -228,7 +229,7 @@ def conclusion(rows, right, same, as_planned, folder):
             f"  A backward through {LAYERS} layers needs {all_kept} activations. With a checkpoint every 10 layers "
             f"{ten[2]} are alive",
             f"  at once: {ten[2] - inner} boundaries and {inner} within one segment. {all_mb} MB became {ten[5]} MB.",
-            f"  The price: {ten[4]} of the {LAYERS} layers ran once more, which took {ten[6]} times the time.",
+            f"  The price: {ten[4]} of the {LAYERS} layers ran once more, and a pass took {ten[6]} times as long.",
             f"  Segments that get shorter towards the end (triangular) need only {best[2]}, for {best[4]} layers.",
             f"  Nothing else changed: {'the same losses and weights to the last bit' if same else 'NOT TRUE HERE'}, "
             f"and {right:.1%} of unseen digits read.",

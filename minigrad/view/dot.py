@@ -58,6 +58,8 @@ def run_dot(program, kind, graph):
         raise MinigradError(
             f"{program} could not draw this as {kind}: {said or f'status {done.returncode}'}{hint}"
         )
+    if kind == "svg":  # a viewer may make it smaller than its size in points, to fit
+        return done.stdout.replace(b"<svg ", b'<svg style="max-width:100%;height:auto" ', 1)
     return done.stdout
 
 
