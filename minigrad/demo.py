@@ -208,8 +208,8 @@ def run(options, named, progress):
     say(table(headers, rows, right=range(1, 7)))
     say("\nplanned, measured: live activations at the peak, k + 100/k - 1 for k segments. to replay, replayed:"
         "\nlayers run again, by the plan and in the run. peak MB: all buffers, weights and gradients too."
-        "\ntime: one forward and backward, as a multiple of storing all, with which it alternates; the best of "
-        f"{options.repeats} runs each.\n")  # fmt: skip
+        "\ntime: one forward and backward, as a multiple of storing all, with which it alternates; the best"
+        f"\nof {options.repeats} runs each.\n")  # fmt: skip
 
     progress.set_description("drawing")
     runs = {"store all": tracers["1 segment"], "a checkpoint every 10 layers": tracers["10 segments"]}
