@@ -39,17 +39,18 @@ from .sweep import Step, grad, steps
 from .tape import Tape
 from .tensor import Tensor
 from .tracer import Tracer
-from . import nn, optim
 
 
-_LATER = {"draw": "view", "render": "view", "view": "view", "save": "files", "load": "files", "FileError": "files"}
+_LATER = {"draw": "view", "render": "view", "save": "files", "load": "files", "FileError": "files"}
+_LATER_MODULES = ("nn", "optim", "view")
 
 
 def __getattr__(name):
-    """Pictures and files are imported when they are first asked for, and so is what they need."""
-    if name in _LATER:
-        from importlib import import_module
+    """Layers, optimizers, pictures and files are imported when they are first asked for."""
+    from importlib import import_module
 
-        module = import_module(f".{_LATER[name]}", __name__)
-        return module if name == "view" else getattr(module, name)
+    if name in _LATER_MODULES:
+        return import_module(f".{name}", __name__)
+    if name in _LATER:
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
