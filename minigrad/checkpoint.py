@@ -12,14 +12,15 @@ variable that has changed in between can change anything.
 import functools
 import itertools
 
+from .advice import warn_if_useless
 from .errors import ArgumentError
 from .modes import local
 from .place import source_line, user_position
-from .replay import Body, Call, Work, checkpoint_nodes, digest, execute, results
+from .replay import Body, Work, checkpoint_nodes, digest, execute, results
 from .schedules import as_schedule
 from .tape import hollow
 from .tensor import Tensor
-from .words import warn_nothing_returned, warn_useless
+from .words import warn_nothing_returned
 
 
 def checkpoint(fn, *args, verify=False, name=None, **kwargs):
@@ -194,7 +195,7 @@ class Region:
         arrays = [self.outside.get(source) for source in body.boundary]
         if self.outer is None:
             body.substitute({s: hollow(s) for s in body.boundary if s not in work.read and s is not hollow(s)})
-            self._warn_if_useless(body, work)
+            warn_if_useless(self, body, work)
         layer = local.context.layer
         return checkpoint_nodes(body, body.boundary, arrays, work, outputs, layer, self.where)
 
@@ -211,13 +212,6 @@ class Region:
         lines_before = [0, *itertools.accumulate(keep)]
         return lines, outputs, [lines_before[cut] for cut in self.cuts or ()]
 
-    def _warn_if_useless(self, body, work):
-        """One op, or ops that keep nothing: then the boundary costs as much as the tape would have."""
-        plain = buffers_of_plain_taping(body)
-        kept = [s for s in body.boundary if s in work.read and not is_parameter(s)]
-        if sum(map(is_new, plain)) <= sum(map(is_new, kept)):
-            warn_useless(self, len(kept), len(plain))
-
     def end(self):
         """Close the border. What a `mg.grad` inside has retained goes; what left without gradient is data."""
         self.open = False
@@ -229,49 +223,6 @@ class Region:
             if tensor is not None and tensor._node is not None and tensor._node.region is self:
                 tensor._node = None
         self.lines, self.outside, self.loose, self.known, self.outer = [], {}, [], {}, None
-
-
-def is_parameter(node):
-    return node.op is None and node.role == "parameter"
-
-
-def is_new(node):
-    """Whether keeping this node's buffer costs anything: not if the tape holds it already for somebody else."""
-    return node.op is None or node.out is None
-
-
-def buffers_of_plain_taping(body):
-    """The nodes, parameters aside, whose buffers the tape would keep if the body were no checkpoint."""
-    kept = set()
-    for line in body.lines:
-        if isinstance(line, Call):
-            work = line.body.work(sweep=[o for o in line.body.outputs if o.requires_grad])
-            kept.update(s for s, b in zip(line.inputs, line.body.boundary, strict=True) if b in work.read)
-        else:
-            kept.update(line.inputs[i] for i in line.needs.inputs)
-            kept.update([line] if line.needs.out else [])
-    return {node for node in kept if node.dtype is not None and not is_parameter(node)}
-
-
-def is_held_constant(node):
-    """Whether this input is a constant whose data its reader keeps."""
-    return node.op is None and node.dtype is not None and node.out is not None and node.role == "input"
-
-
-def replay_peak(body):
-    """The most buffers, parameters aside, that a replay of a body without nested checkpoints holds at once."""
-    work = body.work(sweep=[output for output in body.outputs if output.requires_grad])
-    kept = {source for source in body.boundary if source in work.read}
-    live, peak = set(kept), 0
-    for line in body.lines:
-        if line in work.runs:
-            live.add(line)
-            peak = max(peak, sum(not is_parameter(node) for node in live))
-        if line in work.taped:
-            kept.update(line.inputs[i] for i in line.needs.inputs)
-            kept.update([line] if line.needs.out else [])
-        live.difference_update(set(work.drops[line]) - kept)
-    return peak
 
 
 def tensors_in(value):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .checkpoint import is_parameter
+from .advice import is_parameter
 from .device import memory_owner
 from .errors import ArgumentError, NoGradientError
 from .replay import Work

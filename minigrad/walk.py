@@ -8,14 +8,14 @@ leaves get at the very end.
 
 import heapq
 
-from .checkpoint import buffers_of_plain_taping, is_held_constant, replay_peak
+from .advice import is_held_constant, warn_if_whole
 from .errors import MinigradError
 from .gradients import add_gradients, call_hooks, fit, has_nan, own, passed_on, plus, read_array, read_tensor
 from .modes import local
-from .replay import Call, Work, execute, is_entangled
+from .replay import Work, execute, is_entangled
 from .tape import hollow, next_number, number_of, reachable
 from .tensor import Tensor
-from .words import freed_error, nan_error, vjp_error, warn_whole
+from .words import freed_error, nan_error, vjp_error
 
 
 class Sweep:
@@ -215,7 +215,7 @@ class Sweep:
                 values[source] = read_array(actual, reader)
         fresh = dict(zip(body.boundary, node.inputs, strict=True))
         if self.replays == 0 and not self.grads and self.wanted is None:
-            self.warn_if_whole(node, body, live)
+            warn_if_whole(node, body, live, self.buffers_freed)
         self.replays += 1
         live.clear()
         if self.context.tracer is not None:
@@ -250,14 +250,6 @@ class Sweep:
         for node in sorted(fresh.values(), key=number_of):
             if self.is_target(node) or any(source in self.wanted for source in node.inputs):
                 self.wanted.add(node)
-
-    def warn_if_whole(self, node, body, live):
-        """The first replay of this walk may turn out to be of all there is: then it saved nothing."""
-        inside = len(buffers_of_plain_taping(body).union(live))
-        plain = inside + self.buffers_freed
-        leaves_only = all(source.op is None for source in node.inputs)
-        if leaves_only and inside > 1 and self.buffers_freed * 10 <= plain and not has_calls(body):
-            warn_whole(node, replay_peak(body), plain)
 
     def finish(self):
         """Deposit the gradients of leaves, all together, and yield a Step for each."""
@@ -308,7 +300,3 @@ def members(node):
 def output_of(node):
     """The node of the body whose value a checkpoint node stands for."""
     return node.body.outputs[node.attrs["index"]]
-
-
-def has_calls(body):
-    return any(isinstance(line, Call) for line in body.lines)

@@ -83,7 +83,7 @@ def test_training_with_and_without_checkpoints_is_the_same_to_the_last_bit(same_
 
 @pytest.mark.parametrize("schedule", [schedules.store_all(), schedules.every(10)], ids=str)
 def test_over_the_demos_backward_the_tracers_peak_is_tracemallocs(schedule):
-    """Within half a percent, once the workspace of ops is named. tracemalloc alone measures one run, the tracer another.
+    """Within half a percent, once the workspace of ops is named; tracemalloc alone measures a run of its own.
 
     tracemalloc's peak is of all domains; what at the end of forward is not NumPy's (nodes, tuples, numbers) is
     taken off it.

@@ -4,7 +4,7 @@ Graphviz decides where things stand, except for a chain of layers. A chain is se
 a line, and so are ten layers outside of one; so what each checkpoint keeps stands at the end of its line.
 """
 
-from ..checkpoint import buffers_of_plain_taping, is_parameter
+from ..advice import buffers_of_plain_taping, is_parameter
 from ..errors import MinigradError
 from ..replay import results
 from ..table import bytes_text
