@@ -151,8 +151,8 @@ class Region:
     def value(self, node):
         """The value of a node that this region made or read: for a `mg.grad` called in here.
 
-        The region keeps no buffers, so its own values are computed again from outside, and stay at hand until
-        that walk is over (`forget`). None if the region has not got the node at all.
+        The region keeps no buffers, so its own values are computed again from outside, and stay `known` until
+        that walk is over. None if the region has not got the node at all.
         """
         if node.region is not self:
             return self.outside.get(node)
@@ -164,10 +164,6 @@ class Region:
             execute(body, Work(body, values=wanted, live=self.known), values)
             self.known.update((result, values[result]) for result in wanted if result in values)
         return self.known[node]
-
-    def forget(self):
-        """A walk in here is over: drop what was computed for it."""
-        self.known = {}
 
     def close(self, result):
         """The function has returned `result`: make the checkpoint's nodes, and move its tensors onto them.

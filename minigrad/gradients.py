@@ -77,7 +77,7 @@ def starting_gradient(out, gradient, create_graph):
 
 
 def call_hooks(node, gradient, create_graph):
-    """Show the gradient to the node's hooks; each may replace it."""
+    """Show the gradient to the node's hooks; each may replace it. They may keep what they see: it is shared."""
     for hook in list(node.hooks):
         shown = gradient if create_graph else Tensor(passed_on(gradient))
         with Mode("grad", create_graph):
@@ -92,8 +92,8 @@ def call_hooks(node, gradient, create_graph):
             if create_graph:
                 gradient = answer if isinstance(answer, Tensor) else Tensor(array_module(array).asarray(array))
             else:
-                gradient = passed_on(array_module(array).asarray(array, dtype=node.dtype))
-    return gradient
+                gradient = array_module(array).asarray(array, dtype=node.dtype)
+    return passed_on(gradient)
 
 
 def passed_on(gradient):

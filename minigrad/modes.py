@@ -123,7 +123,7 @@ def detect_anomaly(function=None):
     """Let backward stop at the first nan: `with mg.detect_anomaly():`, or `@mg.detect_anomaly()`.
 
     The MinigradError names the vjp that gave it, the op, shapes, and your line; inside a checkpoint, the line of
-    that too. Each gradient is looked at, which costs about as much as adding it up.
+    that too. Every gradient is looked at.
     """
     return Mode("anomaly", True) if function is None else Mode("anomaly", True)(function)
 

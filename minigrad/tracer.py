@@ -119,6 +119,7 @@ class Tracer:
         self._held = {}  # holder -> ids of the owning arrays that it holds
         self._ends = {}  # id of a node that holds something -> the reference that tells of its end
         self._replay_holders = set()
+        self._started_tracemalloc = False
         self._ignored = {id(memory_owner(tensor.data)): tensor for tensor in ignore}
 
     def __enter__(self):
@@ -126,15 +127,16 @@ class Tracer:
         speak_to_all(local.context)
         if self.workspace and not tracemalloc.is_tracing():
             tracemalloc.start()
-            self._started = True
+            self._started_tracemalloc = True
         return self
 
     def __exit__(self, *error):
         tracers = local.context.tracers
         del tracers[len(tracers) - 1 - tracers[::-1].index(self)]
         speak_to_all(local.context)
-        if self.__dict__.pop("_started", False):
+        if self._started_tracemalloc and self not in tracers:
             tracemalloc.stop()
+            self._started_tracemalloc = False
 
     def __repr__(self):
         return (

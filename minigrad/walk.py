@@ -116,7 +116,7 @@ class Sweep:
                 result = fit(result, source, node, vjp)
             if tracer is not None:
                 tracer.gradient(source, result)
-            if source.op is None:
+            if source.op is None:  # from here on, what give() does, without its call
                 if result is gradient:
                     result = passed_on(result)
                 leaves[source] = self.sum(source, leaves[source], result) if source in leaves else result
@@ -264,6 +264,8 @@ class Sweep:
         for node, gradient in self.deposits:
             tensor = node.holder()
             if tensor is not None:
+                if self.watched:
+                    gradient = passed_on(gradient)  # whoever looks at the steps has this array too
                 total = gradient if self.create_graph else Tensor(own(gradient))
                 earlier = totals[id(tensor)][1] if id(tensor) in totals else tensor._grad
                 if earlier is not None:
@@ -273,8 +275,10 @@ class Sweep:
             tensor._grad = total
             if tracer is not None:
                 tracer.gradient(tensor.node, total)
-        if self.context.open_region is not None:
-            self.context.open_region.forget()
+        region = self.context.open_region
+        while region is not None:
+            region.known = {}  # what it has computed again for this walk
+            region = region.outer
         for node, gradient in self.deposits if self.watched else ():
             if node.op is None:
                 yield "leaf", node, gradient, [], 0

@@ -407,3 +407,15 @@ def test_a_decorated_generator_is_in_its_mode_only_while_it_runs():
     walk = numbers()
     assert [next(walk), mg.is_grad_enabled(), next(walk), mg.is_grad_enabled()] == [False, True, False, True]
     walk.close()
+
+
+def test_what_hooks_and_steps_have_seen_is_not_the_memory_of_a_gradient(parameter):
+    x, seen = parameter(3), []
+    x.register_hook(seen.append)
+    (x * 2.0).sum().backward()
+    x.grad.data[...] = 7
+    assert seen[0].tolist() == [2, 2, 2]
+    y = parameter(3)
+    steps = list(mg.steps((y * 2.0).sum()))
+    y.grad.data[...] = 7
+    assert steps[-1].grad.tolist() == steps[-2].grads[0].tolist() == [2, 2, 2]

@@ -134,11 +134,11 @@ def add_at(out, index, values):
     else:
         xp = array_module(out)
         places = xp.arange(out.size).reshape(out.shape)[index]
-        xp.add.at(out.reshape(-1), places.ravel(), values.ravel())  # one axis is what add.at is quick at
+        xp.add.at(out.reshape(-1), places.ravel(), values.ravel())
 
 
 def add_rows(out, rows, values):
-    """out[rows] += values for whole rows. Sorting first lets NumPy add run by run, far faster than add.at."""
+    """out[rows] += values for whole rows: sorting brings those of one row together, and they are added at once."""
     rows = rows.ravel().astype("int64") % out.shape[0]
     if not rows.size:
         return
