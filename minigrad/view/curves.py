@@ -198,7 +198,7 @@ def canvas(title, facts):
     for side in ("left", "bottom"):
         axes.spines[side].set_color(GREY)
     axes.tick_params(colors=GREY, labelsize=10)
-    axes.set_xlabel("steps: ops, replayed ops and vjps that have run", fontsize=10.5, color=INK)
+    axes.set_xlabel("steps: ops run, ops replayed, nodes swept", fontsize=10.5, color=INK)
     axes.yaxis.label.set(fontsize=10.5, color=INK)
     axes.set_axisbelow(True)
     return figure, axes
