@@ -3,23 +3,61 @@
 Of a chain of n layers, layer i reads x_{i-1}. Taping a layer holds its input; a checkpoint holds the input
 of its first layer. Backward comes to the last part first. A taped part is swept and lets go; a checkpoint
 is replayed, which is the same story again for a shorter stretch, on top of what the earlier parts hold.
+
+Equal schedules on equally long stretches cost the same, so each such pair is counted once, and without
+recursion: a tree may be as deep as the chain is long.
 """
 
+from typing import NamedTuple
+
 from ..table import table
+
+
+class Cost(NamedTuple):
+    """What one stretch costs, its own input not counted, unless that has come back from slow memory.
+
+    peak      most activations live at any moment (a running layer's input and output both count)
+    between   most activations live between two layers
+    runs      layers that are run again
+    slow      most boundaries in slow memory
+    writes, reads   boundaries that go to slow memory, and that come back from it
+    """
+
+    peak: int
+    between: int
+    runs: int
+    slow: int
+    writes: int
+    reads: int
 
 
 class Plan:
     """The cost of `schedule` on `layers` layers.
 
-    peak            most activations live at any moment, x_0 included, as the tracer counts them
-    extra_forwards  layers that are run again, in all
-    segments        (length, taped or not) of the outermost split
+    peak              most activations live at any moment, x_0 included, as the tracer counts them: while a
+                      replay runs a layer, its input and its output both count
+    peak_between_ops  the same between two layers, which is how most papers count; at most one less
+    extra_forwards    layers that are run again, in all
+    slow_peak         most boundaries that wait in slow memory (offload)
+    writes, reads     boundaries that go there, and that come back
+    segments          (length, taped or not) of the outermost split
     """
 
-    def __init__(self, schedule, layers, peak, extra_forwards, parts):
+    def __init__(self, schedule, layers, cost, parts):
         self.schedule, self.layers = schedule, layers
-        self.peak, self.extra_forwards = peak, extra_forwards
+        self.peak, self.peak_between_ops, self.extra_forwards = cost.peak, cost.between, cost.runs
+        self.slow_peak, self.writes, self.reads = cost.slow, cost.writes, cost.reads
         self.segments = [(length, inner is None) for length, inner in parts]
+
+    @property
+    def total_forwards(self) -> int:
+        """Layers that are run, the first time and again."""
+        return self.layers + self.extra_forwards
+
+    @property
+    def time_factor(self) -> float:
+        """Time against storing everything, if every layer's backward takes twice the time of its forward."""
+        return (3 * self.layers + self.extra_forwards) / (3 * self.layers)
 
     def __repr__(self):
         return (
@@ -36,35 +74,113 @@ class Plan:
         return f"{self!r}\n\n" + table(("segment", "layers", "length", "kept as"), rows, right=(0, 2))
 
 
-def count_plan(schedule, n) -> Plan:
-    """Count a schedule on n layers: the peak and the replayed layers."""
-    parts = schedule.parts(n)
-    peak, replayed = count_parts(parts, first_run=True)
-    return Plan(schedule, n, 1 + peak, replayed, parts)
+class Stretch(NamedTuple):
+    """One thing to count: `length` layers under `schedule`.
 
-
-def count_parts(parts, first_run):
-    """(peak, layers run again) of one stretch, its own input not counted.
-
-    In a replay (`first_run` false) a running layer's output counts while it runs, and nothing is run for the
-    stretch's own output, since nobody in here reads it: not the last layer if it is taped, and not the last
-    part at all if it is a checkpoint (its own replay follows).
+    replayed   False for the first run of the whole chain
+    slow_input its input is in slow memory
+    older      boundaries in slow memory that are older, as far as their number matters for fetching ahead
     """
-    held, peak, runs, before = 0, 0, 0, []
+
+    schedule: object
+    length: int
+    replayed: bool
+    slow_input: bool
+    older: int
+
+
+def count_plan(schedule, n) -> Plan:
+    """Count a schedule on n layers."""
+    root = Stretch(schedule, n, False, False, 0)
+    parts = schedule.parts(n)
+    cost = count(root)
+    if not goes_slow(root, 0, parts[0][1]):  # x_0 is in fast memory for as long as it all lasts
+        cost = cost._replace(peak=cost.peak + 1, between=cost.between + 1)
+    return Plan(schedule, n, cost, parts)
+
+
+def count(root) -> Cost:
+    """The cost of a stretch; those inside it are counted first, each once."""
+    known, waiting, asked = {}, [root], {}
+    while waiting:
+        stretch = waiting[-1]
+        if stretch in known:
+            waiting.pop()
+            continue
+        if stretch not in asked:
+            parts = stretch.schedule.parts(stretch.length)
+            asked[stretch] = parts, inner_stretches(stretch, parts)
+        parts, inner = asked[stretch]
+        missing = [one for one in inner if one is not None and one not in known]
+        if missing:
+            waiting.extend(missing)
+        else:
+            known[stretch] = cost_of(stretch, parts, [known.get(one) for one in inner])
+            del asked[stretch]
+            waiting.pop()
+    return known[root]
+
+
+def goes_slow(stretch, index, schedule):
+    """Whether the boundary of this part waits in slow memory: not if it is an input that fast memory holds anyway."""
+    if schedule is None or schedule.offload is None:
+        return False
+    return index > 0 or stretch.slow_input or not stretch.replayed
+
+
+def inner_stretches(stretch, parts):
+    """For each part the stretch that its replay is, None for a taped one."""
+    inner, older = [], stretch.older
+    for index, (length, schedule) in enumerate(parts):
+        if schedule is None:
+            inner.append(None)
+            continue
+        is_slow = goes_slow(stretch, index, schedule)
+        inner.append(Stretch(schedule, length, True, is_slow, min(older, (schedule.offload or 1) - 1)))
+        older += is_slow
+    return inner
+
+
+def cost_of(stretch, parts, inner_costs) -> Cost:
+    """The cost of one stretch, given those of the checkpoints in it.
+
+    In a replay a running layer's output counts while it runs. With early_stop nothing is run for the stretch's
+    own output, since nobody in here reads it: not the last layer if it is taped, and not the last part at all
+    if it is a checkpoint (its own replay follows).
+    """
+    replayed, early_stop = stretch.replayed, stretch.schedule.early_stop
+    slow_parts = [goes_slow(stretch, index, schedule) for index, (_, schedule) in enumerate(parts)]
+    held = int(stretch.slow_input and not slow_parts[0])  # an input that has come back, and stays
+    peak = between = runs = slow = slow_peak = writes = reads = 0
+    below = []  # (activations, slow boundaries) that the parts before each part hold
     for index, (length, inner) in enumerate(parts):
-        is_last = index + 1 == len(parts)
-        before.append(held)
-        if not first_run:
-            steps = length if not is_last else length - 1 if inner is None else 0
+        is_first, is_last, is_slow = index == 0, index + 1 == len(parts), slow_parts[index]
+        if is_slow and not is_first:
+            held -= 1  # its input goes to slow memory, once the part has been run
+        below.append((held, slow))
+        if is_slow and not (is_first and stretch.slow_input):
+            slow += 1
+            writes += 1
+        if replayed:
+            steps = length if not is_last or not early_stop else length - 1 if inner is None else 0
             # A taped layer's input is held; an advancing one has its input and its output beside what is
             # held, except the first, whose input is the part's own.
-            peak = max(peak, held + (steps if inner is None else min(steps, 2)))
+            own_input = held + is_slow
+            peak = max(peak, own_input + (steps if inner is None else min(steps, 2)))
+            waiting = steps if not is_last or steps < length else length - 1  # the last output nobody reads
+            between = max(between, own_input + (waiting if inner is None else min(waiting, 1)))
             runs += steps
         held += length - 1 if inner is None else 0
-        peak = max(peak, held)
+        peak, between, slow_peak = max(peak, held), max(between, held), max(slow_peak, slow)
         held += not is_last  # the next part's input
-    for (length, inner), below in zip(reversed(parts), reversed(before), strict=True):
-        if inner is not None:
-            inner_peak, inner_runs = count_parts(inner.parts(length), first_run=False)
-            peak, runs = max(peak, below + inner_peak), runs + inner_runs
-    return peak, runs
+    for index in reversed(range(len(parts))):
+        inner, cost = parts[index][1], inner_costs[index]
+        if inner is None:
+            continue
+        (held, slow), is_slow = below[index], slow_parts[index]
+        fetched_ahead = min(inner.offload - 1, slow + stretch.older) if is_slow else 0
+        peak = max(peak, held + fetched_ahead + cost.peak)
+        between = max(between, held + fetched_ahead + cost.between)
+        slow_peak = max(slow_peak, slow + is_slow - (is_slow and index == 0 and stretch.slow_input) + cost.slow)
+        runs, writes, reads = runs + cost.runs, writes + cost.writes, reads + cost.reads + is_slow
+    return Cost(peak, between, runs, slow_peak, writes, reads)

@@ -1,0 +1,152 @@
+"""One level of checkpoints: equal segments, the best number of them, ever shorter ones, and none at all."""
+
+from dataclasses import dataclass
+
+from ..errors import ArgumentError, BudgetError
+from .schedule import Schedule, whole_number
+
+
+@dataclass(frozen=True, repr=False)
+class StoreAll(Schedule):
+    early_stop: bool = True
+    label = "store_all()"
+
+    def split(self, n):
+        return [(n, None)]
+
+
+STORE_ALL = StoreAll()
+
+
+def checkpoints(lengths, keep_last, early_stop=True):
+    """Parts of these lengths, each a checkpoint whose replay tapes all of it; the last one taped at once."""
+    inner = StoreAll(early_stop)
+    parts = [(length, inner) for length in lengths]
+    if keep_last:
+        parts[-1] = (lengths[-1], None)
+    return parts
+
+
+def equal_lengths(n, segments):
+    """`segments` lengths that add up to n, as equal as can be, the longer ones first."""
+    short, longer = divmod(n, segments)
+    return [short + 1] * longer + [short] * (segments - longer)
+
+
+def check_segments(segments, n):
+    if segments > n:
+        raise BudgetError(f"{segments} segments were asked of {n} layers; there can be at most {n}")
+
+
+@dataclass(frozen=True, repr=False)
+class Uniform(Schedule):
+    segments: int
+    keep_last: bool = True
+    early_stop: bool = True
+
+    @property
+    def label(self):
+        options = "" if self.keep_last else ", keep_last=False"
+        return f"uniform({self.segments}{options}{'' if self.early_stop else ', early_stop=False'})"
+
+    def split(self, n):
+        check_segments(self.segments, n)
+        return checkpoints(equal_lengths(n, self.segments), self.keep_last, self.early_stop)
+
+
+@dataclass(frozen=True, repr=False)
+class Every(Schedule):
+    length: int
+
+    @property
+    def label(self):
+        return f"every({self.length})"
+
+    def split(self, n):
+        full, rest = divmod(n, self.length)
+        return checkpoints([self.length] * full + [rest] * (rest > 0), keep_last=True)
+
+
+@dataclass(frozen=True, repr=False)
+class Sqrt(Schedule):
+    label = "sqrt()"
+
+    def split(self, n):
+        root = int(n**0.5)
+        candidates = range(max(1, root // 2), min(n, 2 * root + 2) + 1)
+        return Uniform(min(candidates, key=lambda k: k + -(-n // k))).split(n)
+
+
+@dataclass(frozen=True, repr=False)
+class Triangular(Schedule):
+    label = "triangular()"
+
+    def split(self, n):
+        m = 1
+        while m * (m + 1) // 2 < n:
+            m += 1
+        lengths, left = [], n
+        for j in range(m):
+            lengths.append(min(m - j, left - (m - j - 1)))
+            left -= lengths[-1]
+        return [(length, STORE_ALL if length > 1 else None) for length in lengths]
+
+
+def store_all() -> Schedule:
+    """Tape every layer: n activations live, nothing replayed."""
+    return STORE_ALL
+
+
+def uniform(segments: int, keep_last: bool = True, early_stop: bool = True) -> Schedule:
+    """`segments` equal segments, longer ones first, the last taped in full: k + n/k - 1 activations live.
+
+    keep_last   tape the last segment at once; False: make a checkpoint of it too
+    early_stop  a replay leaves out the last layer of its segment, whose output nobody reads; False: it runs it
+
+    Source: Chen et al. 2016, arXiv:1604.06174. A remainder goes to the first segments, where few boundaries
+    are alive. BudgetError when there are more segments than layers.
+
+    >>> uniform(5).split(9)
+    [(2, store_all()), (2, store_all()), (2, store_all()), (2, store_all()), (1, None)]
+    """
+    return Uniform(whole_number(segments, "the number of segments"), bool(keep_last), bool(early_stop))
+
+
+def every(length: int) -> Schedule:
+    """A checkpoint every `length` layers, and the last, perhaps shorter, segment taped in full."""
+    return Every(whole_number(length, "the length of a segment"))
+
+
+def sqrt() -> Schedule:
+    """The best number of equal segments: the k with the smallest k + ceil(n/k) - 1, about 2 sqrt(n).
+
+    That is the peak when k divides n. When it does not, the longer segments stand first, where fewer
+    boundaries are alive, and the peak is one less.
+
+    >>> [sqrt().plan(n).peak for n in (9, 64, 100, 128, 1000)]
+    [5, 15, 19, 21, 62]
+    """
+    return Sqrt()
+
+
+def triangular() -> Schedule:
+    """Ever shorter segments: about sqrt(2n) activations live, and still less than one more forward.
+
+    While segment j is replayed, j boundaries are alive, so it may be j - 1 layers shorter than the first for
+    the same peak m; m(m+1)/2 layers fit. It is binomial checkpointing with two runs per layer.
+
+    >>> triangular().plan(100)
+    Plan(triangular(), 100 layers: peak 14 activations, 86 layers replayed)
+    """
+    return Triangular()
+
+
+def as_schedule(schedule) -> Schedule:
+    """A Schedule; an int becomes that many segments."""
+    if isinstance(schedule, Schedule):
+        return schedule
+    if isinstance(schedule, bool) or not hasattr(schedule, "__index__"):
+        raise ArgumentError(
+            f"a schedule is a Schedule, such as mg.schedules.sqrt(), or a number of segments, not {schedule!r:.60}"
+        )
+    return uniform(schedule)
