@@ -5,14 +5,23 @@ there is, so that its replay brings everything back at once, costs it for nothin
 """
 
 from .replay import Call
-from .words import warn_useless, warn_whole
+from .words import warn_policy, warn_useless, warn_whole
 
 
-def warn_if_useless(region, body, work):
-    """One op, or ops that keep nothing: then the boundary costs as much as the tape would have."""
+def warn_if_useless(region, body, work, chosen):
+    """One op, or ops that keep nothing: then the boundary costs as much as the tape would have.
+
+    With a policy, whose choice is `chosen`, bytes are compared: it may well keep fewer, but larger buffers.
+    """
+    if body.manner.window is not None:
+        return  # what is kept leaves the fast memory
     plain = buffers_of_plain_taping(body)
     kept = [s for s in body.boundary if s in work.read and not is_parameter(s)]
-    if sum(map(is_new, plain)) <= sum(map(is_new, kept)):
+    if chosen:
+        here, there = (sum(node.nbytes for node in nodes if is_new(node)) for nodes in ([*kept, *chosen], plain))
+        if here > there:
+            warn_policy(region, len(chosen), here, there)
+    elif sum(map(is_new, plain)) <= sum(map(is_new, kept)):
         warn_useless(region, len(kept), len(plain))
 
 

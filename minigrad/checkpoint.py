@@ -9,6 +9,7 @@ repeat, statistics are not updated twice, a dropout mask comes back from its key
 variable that has changed in between can change anything.
 """
 
+import collections
 import functools
 import itertools
 
@@ -16,26 +17,31 @@ from .advice import warn_if_useless
 from .errors import ArgumentError
 from .modes import local
 from .place import source_line, user_position
-from .replay import Body, Work, checkpoint_nodes, digest, execute, results
+from .replay import Body, Manner, Work, checkpoint_nodes, digest, execute, results, tape_call
 from .schedules import as_schedule
+from .schedules.schedule import whole_number
 from .tape import hollow
 from .tensor import Tensor
 from .words import warn_nothing_returned
 
 
-def checkpoint(fn, *args, verify=False, name=None, **kwargs):
+def checkpoint(fn, *args, policy=None, verify=False, offload=False, name=None, **kwargs):
     """Call `fn(*args, **kwargs)` and keep only what its boundary needs; backward replays the rest.
 
     The result is what `fn` returned, any nesting of tuples, namedtuples, lists, dicts and plain values, and
     gradients are bit for bit those of a plain call. `fn` runs once; backward re-runs the ops
     that it recorded.
 
+    policy  what to keep inside all the same, one of `mg.policies` or a function of a tape line that answers yes or
+            no: the outputs of the matmuls, say. The replay starts from what was kept. None keeps nothing
     verify  hash every value now, and compare each one that a replay computes: CheckpointError names the
             first op that differs. It costs a hash of each buffer and no memory to speak of.
+    offload keep the boundary in slow memory: the host's, if it is on a GPU; on NumPy a copy that stands for it. It
+            comes back when the replay begins. A number fetches ahead: with 2, the next older checkpoint's too
     name    for tables and pictures
 
     Raises CheckpointError when a tensor made in `fn` is used later without having been returned. Warns
-    (CheckpointWarning) when the checkpoint can save nothing. A hook on a tensor inside `fn` sees its whole
+    (CheckpointWarning) when the checkpoint can save nothing, or its policy keeps more than no checkpoint would. A hook on a tensor inside `fn` sees its whole
     gradient once per replay; two replays of one backward (with create_graph) each call it with their own.
 
     Source: Griewank 1992 for replaying instead of storing; Chen et al. 2016, arXiv:1604.06174, for layers.
@@ -50,51 +56,104 @@ def checkpoint(fn, *args, verify=False, name=None, **kwargs):
     if not callable(fn):
         kind = type(fn).__name__
         raise ArgumentError(f"checkpoint needs a function to call, not a {kind}; write mg.checkpoint(fn, x)")
-    return record_stretch(functools.partial(fn, *args, **kwargs), verify, name)
+    manner = Manner(name=name, digests={} if verify else None, window=window_of(offload))
+    return record_stretch(functools.partial(fn, *args, **kwargs), manner, as_policy(policy))
+
+
+def window_of(offload):
+    """The number of boundaries to have at hand: None for no offload."""
+    if offload is None or offload is False:
+        return None
+    return 1 if offload is True else whole_number(offload, "offload, the number of boundaries to have at hand,")
+
+
+def as_policy(policy):
+    if policy is None:
+        return None
+    from .policies import as_policy  # when somebody has one
+
+    return as_policy(policy)
 
 
 def checkpoint_sequential(layers, schedule, x):
     """Run `layers[-1](… layers[0](x))` under a schedule that says which stretches become checkpoints.
 
-    layers    a sequence of functions or modules of one tensor each (an nn.Sequential will do)
+    layers    a sequence of functions or modules of one value each (an nn.Sequential will do). With
+              `mg.schedules.online` it may be any iterable, also one whose end nobody knows
     schedule  a Schedule of mg.schedules, or an int: that many equal segments, longer ones first, the last
               of them taped in full
-    x         the input of the first layer
+    x         the input of the first layer: a tensor, or a tuple, list or dict with tensors, which a layer may pass
+              on (a skip connection, say)
 
     Source of the segments: Chen et al. 2016, arXiv:1604.06174.
     """
+    schedule = as_schedule(schedule)
+    if hasattr(schedule, "keeper"):
+        return record_online(layers, schedule, x)
     layers = list(layers)
     if not layers:
         raise ArgumentError("checkpoint_sequential needs at least one layer")
     first = 0
-    for length, inner in as_schedule(schedule).parts(len(layers)):
+    for length, inner in schedule.parts(len(layers)):
         stretch = functools.partial(run_layers, layers, first, first + length, x, marked=inner is not None)
-        x = stretch() if inner is None else record_stretch(stretch, schedule=inner)
+        x = stretch() if inner is None else record_stretch(stretch, Manner().under(inner))
         first += length
     return x
 
 
 def run_layers(layers, start, stop, x, marked):
     """Layers start..stop-1 in order; in a region of their own, mark in its body where each layer ends."""
-    context = local.context
-    region, outer_layer = context.region if marked else None, context.layer
+    region = local.context.region if marked else None
     for i in range(start, stop):
-        context.layer = f"{outer_layer}.{i}" if outer_layer else str(i)
-        try:
-            x = layers[i](x)
-        finally:
-            context.layer = outer_layer
+        x = run_layer(layers[i], i, x)
         if region is not None:
             region.cuts.append(len(region.lines))
     return x
 
 
-def record_stretch(run, verify=False, name=None, schedule=None):
-    """Record what `run()` does as a checkpoint. `schedule` is how its replay splits it again."""
+def run_layer(layer, i, x):
+    """Layer number `i` of a chain, by which number the tape will know it."""
+    context = local.context
+    outer_layer = context.layer
+    context.layer = f"{outer_layer}.{i}" if outer_layer else str(i)
+    try:
+        return layer(x)
+    finally:
+        context.layer = outer_layer
+
+
+def record_online(layers, schedule, x):
+    """Run layers until there are no more, and keep the states that `schedule` wants kept at any time.
+
+    All of it is one region, whose lines keep no buffers. The states that are kept when it ends become the
+    boundaries of its checkpoints.
+    """
+    if not local.context.grad:
+        for i, layer in enumerate(layers):
+            x = run_layer(layer, i, x)
+        return x
+    return record_stretch(functools.partial(run_online, layers, schedule, x), Manner().under(schedule))
+
+
+def run_online(layers, schedule, x):
+    region, keeper = local.context.region, schedule.keeper()
+    for i, layer in enumerate(layers):
+        dropped, store = keeper.step(i)
+        for step in dropped:
+            region.forget_state(step)
+        if store:
+            region.keep_state(i, x)
+        x = run_layer(layer, i, x)
+        region.cuts.append(len(region.lines))
+    return x
+
+
+def record_stretch(run, manner, policy=None):
+    """Record what `run()` does as a checkpoint, to be kept and replayed in this manner."""
     context = local.context
     if not context.grad:
         return run()
-    region = Region(name, verify, schedule)
+    region = Region(manner, policy)
     context.region = context.open_region = region
     try:
         result = run()
@@ -118,25 +177,29 @@ class Region:
     first use of a foreign tensor, in either direction, is noticed at no cost to anyone else.
 
     lines    what ran, as the lines of a body        cuts    how many lines there were after each layer
-    outside  outside node -> the value it had        digests line -> hash of its output, if verifying
+    outside  outside node -> the value it had        manner  how the body is to be kept and replayed
+    policy   which lines' values to keep, or None    kept    line -> its value, of those
     loose    weak references to tensors without gradient that were made in here: they may leave as constants
     known    values that were computed again for a `mg.grad` in here, while it walks
+    states   of an online loop: step -> {node: value}, the states that are kept now
     """
 
     __slots__ = (
-        "open", "outer", "lines", "outside", "loose", "known", "cuts", "schedule", "digests", "name", "where",
+        "open", "outer", "lines", "outside", "loose", "known", "cuts", "manner", "policy", "kept", "counts",
+        "states", "where",
     )  # fmt: skip
 
-    def __init__(self, name, verify, schedule):
+    def __init__(self, manner, policy=None):
         self.open, self.outer = True, local.context.region
-        self.lines, self.outside, self.loose, self.known = [], {}, [], {}
-        self.schedule, self.cuts = schedule, None if schedule is None else []
-        verify = verify or (self.outer is not None and self.outer.digests is not None)
-        self.digests = {} if verify else None
-        self.name, self.where = name, user_position()
+        self.lines, self.cuts, self.outside, self.loose, self.known = [], [], {}, [], {}
+        if self.outer is not None and self.outer.manner.digests is not None and manner.digests is None:
+            manner = manner._replace(digests={})
+        self.manner, self.policy = manner, policy
+        self.kept, self.counts, self.states = {}, collections.Counter(), {}
+        self.where = user_position()
 
     def __repr__(self):
-        name = f" {self.name!r}" if self.name else ""
+        name = f" {self.manner.name!r}" if self.manner.name else ""
         return f"the checkpoint{name} at {source_line(self.where)}"
 
     def add(self, line, arrays, out=None):
@@ -145,8 +208,26 @@ class Region:
             if source.region is not self and source.dtype is not None and array is not None:
                 self.outside.setdefault(source, array)
         self.lines.append(line)
-        if self.digests is not None and out is not None:
-            self.digests[line] = digest(out)
+        if out is None:
+            return
+        if self.manner.digests is not None:
+            self.manner.digests[line] = digest(out)
+        if self.policy is not None:
+            if self.policy.at_end or self.policy.keeps(line, self.counts[line.op.name]):
+                self.kept[line] = out
+            self.counts[line.op.name] += 1
+
+    def keep_state(self, step, state):
+        """The state before this step of an online loop is to be a boundary, as far as is known now."""
+        values = self.states[step] = {tensor.node: tensor.data for tensor in tensors_in(state)}
+        if local.context.tracer is not None:
+            local.context.tracer.taken_over(values)
+
+    def forget_state(self, step):
+        values = self.states.pop(step)
+        if local.context.tracer is not None:
+            for node in values:
+                local.context.tracer.dropped(values, node)
 
     def value(self, node):
         """The value of a node that this region made or read: for a `mg.grad` called in here.
@@ -186,14 +267,45 @@ class Region:
         return result
 
     def _record(self, outputs):
-        body = Body(*self._alive(outputs), self.schedule, self.digests, self.name)
-        work = body.work(sweep=[node for node in outputs if node.requires_grad])
+        lines, outputs, cuts = self._alive(outputs)
+        swept = [node for node in outputs if node.requires_grad]
+        manner = self.manner._replace(keep=self._chosen(lines, swept))
+        body = Body(lines, outputs, cuts, manner)
+        if self.states and self.outer is None:
+            return self._record_parts(body, swept)
+        kept = {line: self.kept[line] for line in manner.keep} if self.outer is None else {}
+        work = body.work(sweep=swept, live=kept)
         arrays = [self.outside.get(source) for source in body.boundary]
         if self.outer is None:
             body.substitute({s: hollow(s) for s in body.boundary if s not in work.read and s is not hollow(s)})
-            warn_if_useless(self, body, work)
-        layer = local.context.layer
-        return checkpoint_nodes(body, body.boundary, arrays, work, outputs, layer, self.where)
+            warn_if_useless(self, body, work, kept)
+        return checkpoint_nodes(body, body.boundary, arrays, work, outputs, local.context.layer, self.where, kept)
+
+    def _chosen(self, lines, swept):
+        """The lines whose values the policy keeps: of those that it wants, what a replay will read."""
+        if self.policy is None:
+            return frozenset()
+        candidates = [line for line in lines if line in self.kept]
+        if self.policy.at_end:
+            candidates = self.policy.choose(lines, swept)
+        return frozenset(candidates) & Body(lines, swept).work(sweep=swept, live=candidates).read
+
+    def _record_parts(self, body, swept):
+        """An online loop has ended: its stretches become checkpoints, whose boundaries are the states kept."""
+        body = body.for_replay()
+        values = dict(self.outside)
+        for state in self.states.values():
+            values.update(state)
+        fresh = {source: source for source in body.boundary}
+        work = body.work(sweep=swept)
+        for line in body.lines:
+            for source in line.inputs:
+                if source.dtype is not None and source not in values:
+                    values[source] = self.value(source)  # read across stretches, and no part of a state
+            tape_call(line, work.replays[line], values, fresh, kept={})
+        for step in list(self.states):
+            self.forget_state(step)
+        return [fresh[node] for node in body.outputs]
 
     def _alive(self, outputs):
         """The lines that `outputs` depend on, the outputs, and the cuts between layers counted anew."""
@@ -206,7 +318,7 @@ class Region:
         keep.reverse()
         lines = [line for line, alive in zip(self.lines, keep, strict=True) if alive]
         lines_before = [0, *itertools.accumulate(keep)]
-        return lines, outputs, [lines_before[cut] for cut in self.cuts or ()]
+        return lines, outputs, [lines_before[cut] for cut in self.cuts]
 
     def end(self):
         """Close the border. What a `mg.grad` inside has retained goes; what left without gradient is data."""
@@ -219,6 +331,9 @@ class Region:
             if tensor is not None and tensor._node is not None and tensor._node.region is self:
                 tensor._node = None
         self.lines, self.outside, self.loose, self.known, self.outer = [], {}, [], {}, None
+        self.kept = {}
+        for step in list(self.states):
+            self.forget_state(step)
 
 
 def tensors_in(value):

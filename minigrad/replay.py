@@ -9,24 +9,31 @@ will pass on the tape again, through the ordinary `op.record`, and drops each va
 """
 
 import weakref
+from typing import NamedTuple
 
 import numpy
 
 from .device import to_device
 from .modes import local
+from .offload import can_be_offloaded, offload
 from .op import Needs, record, run
-from .tape import Leaf, Node
+from .tape import Leaf, Node, hollow
 from .words import verify_error
 
 
 class Family(Needs):
-    """What stands in `node.needs` of checkpoint nodes: no vjps, and the siblings that stand for one body."""
+    """What stands in `node.needs` of checkpoint nodes: no vjps, and the siblings that stand for one body.
 
-    __slots__ = ("members",)
+    members  weak references to them, in the order of the body's outputs
+    kept     node of the body -> what the checkpoint itself keeps for its replay: an array, for a line that a
+             policy chose, or a SlowCopy, for a node of the boundary that was offloaded
+    """
+
+    __slots__ = ("members", "kept", "__weakref__")
 
     def __init__(self):
         super().__init__((), 0)
-        self.members = []  # weak references, in the order of the body's outputs
+        self.members, self.kept = [], {}
 
 
 class CheckpointOp:
@@ -51,6 +58,29 @@ class Call:
         self.layer, self.where = layer, where
 
 
+class Manner(NamedTuple):
+    """How a body is kept and replayed.
+
+    name      for tables and pictures
+    digests   with verify=True: node -> hash of what the first run gave
+    schedule  how a replay splits the layers of a chain again; None: it tapes all of them
+    whole     a replay runs every line, also those whose output nobody reads
+    window    offload: how many boundaries in slow memory are at hand when one is replayed; None: fast memory
+    keep      lines whose values a policy wants kept
+    """
+
+    name: str | None = None
+    digests: dict | None = None
+    schedule: object = None
+    whole: bool = False
+    window: int | None = None
+    keep: frozenset = frozenset()
+
+    def under(self, schedule):
+        """The same for a part that is a checkpoint under `schedule`."""
+        return self._replace(schedule=schedule, whole=not schedule.early_stop, window=schedule.offload)
+
+
 class Body:
     """A stretch of tape as a program: `lines` in order, from `boundary` to `outputs`.
 
@@ -58,14 +88,12 @@ class Body:
     boundary  the outside nodes that the lines read; a checkpoint node's `inputs` are in the same order
     outputs   the nodes whose values leave the stretch
     cuts      for each layer of a chain, how many lines there are up to its end; empty if it is no chain
-    schedule  how a replay splits the layers again; None: it tapes all of them
+    manner    how it is kept and replayed
     entangled outputs that lines of the body read too: gradients reach them from outside and from inside
-    digests   with verify=True: node -> hash of what the first run gave
     """
 
-    def __init__(self, lines, outputs, cuts=(), schedule=None, digests=None, name=None):
-        self.lines, self.outputs, self.cuts = lines, tuple(outputs), tuple(cuts)
-        self.schedule, self.digests, self.name = schedule, digests, name
+    def __init__(self, lines, outputs, cuts=(), manner=Manner()):
+        self.lines, self.outputs, self.cuts, self.manner = lines, tuple(outputs), tuple(cuts), manner
         inside = {node for line in lines for node in results(line)}
         self.boundary = tuple(dict.fromkeys(s for line in lines for s in values_read(line) if s not in inside))
         read_on = {source for line in lines for source in line.inputs}
@@ -75,18 +103,18 @@ class Body:
     def __repr__(self):
         return f"<Body of {len(self.lines)} lines: {len(self.boundary)} nodes in, {len(self.outputs)} out>"
 
-    def work(self, sweep=(), values=()):
-        """What a replay for these outputs has to do when nothing but the boundary is at hand; found once."""
-        key = frozenset(sweep), frozenset(values)
+    def work(self, sweep=(), values=(), live=()):
+        """What a replay for these outputs has to do when the boundary and `live` are at hand; found once."""
+        key = frozenset(sweep), frozenset(values), frozenset(live)
         if key not in self._works:
             self._works[key] = Work(self, *key)
         return self._works[key]
 
     def for_replay(self):
         """The lines as a replay runs them: what the schedule checkpoints again has become Calls."""
-        if self.schedule is None:
+        if self.manner.schedule is None:
             return self
-        parts = self.schedule.parts(len(self.cuts))
+        parts = self.manner.schedule.parts(len(self.cuts))
         if len(parts) == 1 and parts[0][1] is None:
             return self
         ends = (0, *self.cuts)
@@ -97,14 +125,14 @@ class Body:
             if schedule is not None and part:
                 cuts = [cut - ends[first] for cut in self.cuts[first:last]]
                 outputs = [node for line in part for node in results(line) if node in needed]
-                body = Body(part, outputs, cuts, schedule, self.digests, self.name)
+                body = Body(part, outputs, cuts, self.manner.under(schedule))
                 line = part[0]
                 part = [Call(body, body.boundary, body.outputs, line.layer, line.where)]
             needed.update(source for line in part for source in line.inputs)
             pieces.append(part)
             last = first
         lines = [line for piece in reversed(pieces) for line in piece]
-        return Body(lines, self.outputs, (), None, self.digests, self.name)
+        return Body(lines, self.outputs, (), self.manner._replace(schedule=None))
 
     def substitute(self, new):
         """Put `new[node]` wherever a line reads `node`."""
@@ -140,16 +168,21 @@ class Work:
     taped    lines that a gradient passes          runs   lines that must be executed
     read     nodes whose values are needed         drops  line -> values that it is the last to use
     oldest   node -> the first op that reads its value: a leaf may not have been overwritten since
+
+    A replay that is `whole` (body.manner) runs every line that a gradient passes, its outputs read or not.
     """
 
     def __init__(self, body, sweep=(), values=(), live=()):
         self.taped, self.read, self.runs = set(sweep), set(values), set()
         self.drops, self.replays, self.advances, self.oldest = {}, {}, {}, {}
+        self.whole = body.manner.whole and bool(sweep)
         used = set(values)
         for line in reversed(body.lines):
             uses = self._call(line, live) if isinstance(line, Call) else self._op(line, live)
             self.read.update(uses)
             self.drops[line] = [source for source in dict.fromkeys(uses) if source not in used]
+            if self.whole:
+                self.drops[line] += [out for out in results(line) if out not in used and out not in uses]
             used.update(uses)
 
     def _op(self, line, live):
@@ -159,7 +192,7 @@ class Work:
             uses += [line.inputs[i] for i in line.needs.inputs]
             if line.needs.out:
                 uses.append(line)
-        if (line in self.read or line in uses) and line not in live:
+        if (line in self.read or line in uses or (self.whole and line in self.taped)) and line not in live:
             self.runs.add(line)
             uses += values_read(line)
         self.oldest.update(dict.fromkeys(uses, line))
@@ -175,7 +208,8 @@ class Work:
             work = self.replays[call] = call.body.work(sweep=swept)
             self.taped.update(outside[source] for source in work.taped if source in outside)
             uses += self._uses_of(work, outside)
-        wanted = [inside[node] for node in call.outputs if node in self.read and node not in live]
+        run_all = self.whole and bool(swept)
+        wanted = [inside[node] for node in call.outputs if (node in self.read or run_all) and node not in live]
         if wanted:
             work = self.advances[call] = call.body.work(values=wanted)
             self.runs.add(call)
@@ -191,27 +225,31 @@ class Work:
         return list(read.values())
 
 
-def execute(body, work, values, fresh=None):
+def execute(body, work, values, fresh=None, kept=None):
     """Run the lines of `body` that `work` asks for; with `fresh`, also write the taped ones on the tape again.
 
     values  node -> array, for what is at hand; grows as lines run, and shrinks as values have been used
     fresh   node of the body -> node of the tape, to be filled; None to compute only
+    kept    line -> array, to be filled with what the body's policy wants kept; None for nothing
     """
-    tracer = local.context.tracer
+    tracer, digests = local.context.tracer, body.manner.digests
     for line in body.lines:
-        is_call = isinstance(line, Call)
+        is_call, kept_inside = isinstance(line, Call), {}
         if line in work.runs and is_call:
-            advance(line, work.advances[line], values)
+            advance(line, work.advances[line], values, kept_inside)
         elif line in work.runs:
             arrays = [value_of(source, values) for source in line.inputs]
             values[line] = out = run(line.op, arrays, line.attrs, tracer)
             arrays = None
             if tracer is not None:
                 tracer.replayed(values, line, out)
-            if body.digests is not None:
-                verify(line, out, body)
+            if digests is not None:
+                verify(line, out, digests)
+            if kept is not None and line in body.manner.keep:
+                kept[line] = out
+            out = None
         if fresh is not None and is_call and line in work.replays:
-            tape_call(line, work.replays[line], values, fresh)
+            tape_call(line, work.replays[line], values, fresh, kept_inside)
         elif fresh is not None and line in work.taped:
             tape_op(line, values, fresh)
         for source in work.drops[line]:
@@ -224,11 +262,11 @@ def value_of(source, values):
     return source.out if source.dtype is None else values[source]
 
 
-def advance(call, work, values):
-    """Run a nested body for its outputs alone: nothing in it is taped."""
+def advance(call, work, values, kept):
+    """Run a nested body for its outputs alone: nothing in it is taped; but `kept` gets what its policy keeps."""
     tracer = local.context.tracer
     inside = {s: values[actual] for s, actual in zip(call.body.boundary, call.inputs, strict=True) if s in work.read}
-    execute(call.body, work, inside)
+    execute(call.body, work, inside, kept=kept)
     for node, output in zip(call.outputs, call.body.outputs, strict=True):
         if output in inside:
             values[node] = inside.pop(output)
@@ -247,11 +285,11 @@ def tape_op(line, values, fresh):
     fresh[line] = with_watchers(node, line)
 
 
-def tape_call(call, work, values, fresh):
+def tape_call(call, work, values, fresh, kept):
     """Write a nested checkpoint on the tape again: fresh nodes on the same body."""
     inputs = tuple([fresh_input(source, values, fresh) for source in call.inputs])
     arrays = [values.get(source) for source in call.inputs]
-    nodes = checkpoint_nodes(call.body, inputs, arrays, work, call.outputs, call.layer, call.where)
+    nodes = checkpoint_nodes(call.body, inputs, arrays, work, call.outputs, call.layer, call.where, kept)
     for output, node in zip(call.outputs, nodes, strict=True):
         fresh[output] = with_watchers(node, output)
 
@@ -261,9 +299,15 @@ def fresh_input(source, values, fresh):
     if source.dtype is None:
         return source
     if source not in fresh:
-        leaf = fresh[source] = Leaf(values.get(source))
-        leaf.shape, leaf.dtype, leaf.number = source.shape, source.dtype, source.number
+        fresh[source] = constant_like(source, values.get(source))
     return fresh[source]
+
+
+def constant_like(source, array):
+    """A leaf in the place of `source`, with `array` for its data."""
+    leaf = Leaf(array, name=source.name)
+    leaf.shape, leaf.dtype, leaf.number = source.shape, source.dtype, source.number
+    return leaf
 
 
 def with_watchers(node, line):
@@ -272,37 +316,56 @@ def with_watchers(node, line):
     return node
 
 
-def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where):
-    """A node for each output of a checkpoint. Retains what of its boundary `work`, its replay, will read."""
+def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where, kept=None):
+    """A node for each output of a checkpoint.
+
+    Retains what of its boundary `work`, its replay, will read, in fast or slow memory, and what a policy has
+    `kept` (line -> array).
+    """
     context = local.context
-    region = context.region
-    nodes, family = [], Family()
+    region, family = context.region, Family()
+    if region is None:
+        family.kept.update(kept or {})
+        inputs = retain_boundary(body, inputs, arrays, work, family)
+    nodes = []
     for index, output in enumerate(outputs):
         node = Node(
             CHECKPOINT, {"index": index}, inputs, output.shape, output.dtype, layer, *where,
             output.requires_grad, family, region,
         )  # fmt: skip
-        node.body, node.name = body, body.name
+        node.body, node.name = body, body.manner.name
         family.members.append(weakref.ref(node))
         nodes.append(node)
     if region is not None:
         region.add(Call(body, inputs, tuple(nodes), layer, where), arrays)
         return nodes
-    for source, array, actual in zip(body.boundary, arrays, inputs, strict=True):
-        if source in work.read and actual.out is None:
-            actual.out = array
     if context.tracer is not None:
         read = [actual for source, actual in zip(body.boundary, inputs, strict=True) if source in work.read]
         for node in nodes:
-            context.tracer.held(node, read)
+            context.tracer.held(node, [actual for actual in read if actual.out is not None])
+        context.tracer.kept(family, nodes[0])
     if context.tape is not None:
         context.tape.nodes.extend(nodes)
     return nodes
 
 
-def verify(line, out, body):
+def retain_boundary(body, inputs, arrays, work, family):
+    """Keep what a replay will read of the boundary; returns the inputs, hollow where slow memory has the data."""
+    inputs = list(inputs)
+    for index, (source, array, actual) in enumerate(zip(body.boundary, arrays, inputs, strict=True)):
+        if source not in work.read:
+            continue
+        if body.manner.window is not None and can_be_offloaded(actual):
+            family.kept[source] = offload(actual, array)
+            inputs[index] = hollow(actual)
+        elif actual.out is None:
+            actual.out = array
+    return tuple(inputs)
+
+
+def verify(line, out, digests):
     """Raise CheckpointError if a replayed op gave other bits than the first run did."""
-    if line in body.digests and digest(out) != body.digests[line]:
+    if line in digests and digest(out) != digests[line]:
         raise verify_error(line)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .advice import is_parameter
-from .device import memory_owner
+from .device import is_array, memory_owner
 from .errors import ArgumentError, NoGradientError
 from .replay import Work
 from .table import bytes_text, describe, shape_text, table
@@ -24,11 +24,18 @@ def tape(tensor) -> Tape:
 
 @dataclass(frozen=True)
 class Kept:
-    """One buffer that the tape holds: the node whose value it is, its bytes, and the nodes that will read it."""
+    """One buffer that the tape holds: the node whose value it is, the array, and the nodes that will read it.
+
+    The node is on the tape, or for what a checkpoint's policy keeps, a line of that checkpoint's body.
+    """
 
     node: object
-    nbytes: int
+    array: object
     readers: tuple
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes
 
 
 class Saved:
@@ -41,8 +48,8 @@ class Saved:
 
     def __init__(self, rows, parameters):
         self.rows = rows
-        self.nbytes = bytes_of(row.node for row in rows)
-        self.parameter_bytes = bytes_of(parameters)
+        self.nbytes = bytes_of(row.array for row in rows)
+        self.parameter_bytes = bytes_of(node.out for node in parameters)
         self._parameters = len(parameters)
 
     def __len__(self):
@@ -81,12 +88,16 @@ def saved(tensor) -> Saved:
         raise ArgumentError(f"the tape keeps buffers for a Tensor, not for {tensor!r:.60}")
     if not tensor.requires_grad:
         raise NoGradientError(f"the tape keeps nothing for {tensor!r}, which does not require grad")
-    readers = {}
+    readers, arrays = {}, {}
     for node in reachable([tensor.node]):
         for source in dict.fromkeys(read_in_backward(node)):
             if source.out is not None and source.dtype is not None:
                 readers.setdefault(source, []).append(node)
-    rows = [Kept(n, n.out.nbytes, tuple(r)) for n, r in readers.items() if not is_parameter(n)]
+                arrays[source] = source.out
+        for line, array in kept_by(node).items():
+            readers.setdefault(line, []).append(node)
+            arrays[line] = array
+    rows = [Kept(node, arrays[node], tuple(r)) for node, r in readers.items() if not is_parameter(node)]
     rows.sort(key=lambda row: row.node.number)
     return Saved(rows, [node for node in readers if is_parameter(node)])
 
@@ -96,11 +107,18 @@ def read_in_backward(node):
     if node.op is None or node.freed:
         return []
     if node.body is not None:
-        work = Work(node.body, sweep=[output for output in node.body.outputs if output.requires_grad])
+        work = Work(node.body, [output for output in node.body.outputs if output.requires_grad], live=kept_by(node))
         return [actual for source, actual in zip(node.body.boundary, node.inputs, strict=True) if source in work.read]
     return [node.inputs[i] for i in node.needs.inputs] + ([node] if node.needs.out else [])
 
 
-def bytes_of(nodes) -> int:
-    owners = {id(owner): owner for owner in (memory_owner(node.out) for node in nodes)}
+def kept_by(node) -> dict:
+    """What a checkpoint node keeps itself, because its policy says so: line of its body -> array."""
+    if node.body is None:
+        return {}
+    return {line: array for line, array in node.needs.kept.items() if is_array(array)}
+
+
+def bytes_of(arrays) -> int:
+    owners = {id(owner): owner for owner in map(memory_owner, arrays)}
     return sum(owner.nbytes for owner in owners.values())

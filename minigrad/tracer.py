@@ -20,7 +20,8 @@ from .modes import local
 from .table import bytes_text, table
 from .tensor import Tensor
 
-ROLES = ("parameter", "input", "value", "activation", "boundary", "replayed", "gradient", "workspace")
+ROLES = ("parameter", "input", "value", "activation", "boundary", "replayed", "offloaded", "gradient", "workspace")
+NO_ACTIVATIONS = ("parameter", "gradient", "offloaded")
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ class Buffer:
 
     @property
     def is_activation(self):
-        return bool(self.holders) and self.role not in ("parameter", "gradient")
+        return bool(self.holders) and self.role not in NO_ACTIVATIONS
 
 
 class EndOf(weakref.ref):
@@ -92,15 +93,17 @@ class Tracer:
         print(tracer.report())
 
     live_activations, peak_activations   buffers held by the tape or a replay, parameters and gradients aside
+    live_activation_bytes, peak_activation_bytes   bytes of these: what a byte budget is about
     replayed_ops                         ops that replays have run
+    writes, reads                        boundaries copied to slow memory, and back (offload)
     live_buffers, peak_buffers           all buffers that are alive, as a count
     live_bytes, peak_bytes               the same in bytes
     live(role), peak(role)               bytes of one role
     events                               everything that happened, in order (Event)
 
     Roles: parameter · input (data and constants) · value (an op's result that only your own variable keeps) ·
-    activation (kept by the tape) · boundary (kept for a checkpoint, or made by one) · replayed · gradient ·
-    workspace (what an op needs only while it runs, if it is measured).
+    activation (kept by the tape) · boundary (kept for a checkpoint, or made by one) · replayed · offloaded (a
+    copy in slow memory) · gradient · workspace (what an op needs only while it runs, if it is measured).
 
     Buffers made before the tracer count from the moment an op reads them. Tracers nest; the outer one sees
     everything that the inner one sees.
@@ -111,6 +114,8 @@ class Tracer:
 
     def __init__(self, ignore=(), workspace=False):
         self.live_activations = self.peak_activations = self.replayed_ops = 0
+        self.live_activation_bytes = self.peak_activation_bytes = 0
+        self.writes = self.reads = 0
         self.live_buffers = self.peak_buffers = self.live_bytes = self.peak_bytes = 0
         self.events, self.step, self.workspace = [], 0, workspace
         self._live, self._peak = dict.fromkeys(ROLES, 0), dict.fromkeys(ROLES, 0)
@@ -193,11 +198,14 @@ class Tracer:
         self._note("replayed", line.number, line.op.name, line.layer, "replayed", 0)
         self._hold_for_replay(values, line, self._see(out, "replayed", line.op.name, line.layer))
 
-    def taken_over(self, values):
-        """A replay begins, and keeps these values of its boundary, whatever the tape lets go of."""
+    def taken_over(self, values, replay=None):
+        """A replay begins, and keeps these values of its boundary, whatever the tape lets go of.
+
+        replay  the values of that replay, if they are not all of them new
+        """
         for source, array in values.items():
             buffer = self._see(array, "boundary" if source.op is not None else source.role)
-            self._hold_for_replay(values, source, buffer)
+            self._hold_for_replay(values if replay is None else replay, source, buffer)
 
     def _hold_for_replay(self, values, line, buffer):
         holder = (id(values), id(line))
@@ -249,8 +257,35 @@ class Tracer:
             self._ends[id(holder)] = EndOf(holder, id(holder), weakref.WeakMethod(self._release))
         self._hold(buffer, source.out, id(holder))
 
+    def kept(self, family, node):
+        """A checkpoint keeps, itself, values that a policy chose; `node` is its first output."""
+        for line, array in family.kept.items():
+            if is_array(array):
+                buffer = self._see(array, "boundary", "" if line.op is None else line.op.name, line.layer)
+                self._hold_as_boundary(buffer, array, family, node)
+
+    def offloaded(self, copy):
+        """A value has been copied to slow memory."""
+        self.writes += 1
+        self._see(copy.array, "offloaded")
+
+    def fetched(self, copy):
+        """A value has come back from slow memory, ahead of its use."""
+        self.reads += 1
+        self._hold_as_boundary(self._see(copy.fast, "boundary"), copy.fast, copy)
+
+    def _hold_as_boundary(self, buffer, array, holder, node=None):
+        if buffer is None or buffer.role == "parameter":
+            return
+        if node is not None:
+            buffer.number = node.number
+        self._set_role(buffer, "boundary")
+        if id(holder) not in self._ends:
+            self._ends[id(holder)] = EndOf(holder, id(holder), weakref.WeakMethod(self._release))
+        self._hold(buffer, array, id(holder))
+
     def let_go(self, node):
-        """The sweep has passed a node; the tape drops what it held."""
+        """The sweep has passed a node; the tape drops what it held. Also of a checkpoint's family, of a copy."""
         self._release(id(node))
 
     def sweeps(self, node):
@@ -303,7 +338,7 @@ class Tracer:
     def _gone(self, key):
         buffer = self._buffers.pop(key)
         if buffer.is_activation:
-            self.live_activations -= 1
+            self._count(buffer, -1)
         self.live_buffers -= 1
         self.live_bytes -= buffer.nbytes
         self._live[buffer.role] -= buffer.nbytes
@@ -316,9 +351,15 @@ class Tracer:
         buffer.holders.add(holder)
         self._held.setdefault(holder, set()).add(id(memory_owner(array)))
         if buffer.is_activation and not was:
-            self.live_activations += 1
-            self.peak_activations = max(self.peak_activations, self.live_activations)
+            self._count(buffer, 1)
             self._note_buffer("hold", buffer, 0)
+
+    def _count(self, buffer, change):
+        """One activation more, or one less."""
+        self.live_activations += change
+        self.live_activation_bytes += change * buffer.nbytes
+        self.peak_activations = max(self.peak_activations, self.live_activations)
+        self.peak_activation_bytes = max(self.peak_activation_bytes, self.live_activation_bytes)
 
     def _release(self, holder):
         self._ends.pop(holder, None)
@@ -329,7 +370,7 @@ class Tracer:
             was = buffer.is_activation
             buffer.holders.discard(holder)
             if was and not buffer.is_activation:
-                self.live_activations -= 1
+                self._count(buffer, -1)
                 self._note_buffer("drop", buffer, 0)
                 self._set_role(buffer, buffer.unheld_role)
 
@@ -343,8 +384,8 @@ class Tracer:
         self._live[role] += buffer.nbytes
         self._peak[role] = max(self._peak[role], self._live[role])
         buffer.role = role
-        self.live_activations += buffer.is_activation - was
-        self.peak_activations = max(self.peak_activations, self.live_activations)
+        if buffer.is_activation != was:
+            self._count(buffer, 1 if buffer.is_activation else -1)
         self._note_buffer("role", buffer, buffer.nbytes)
 
     def _note_buffer(self, kind, buffer, nbytes):

@@ -12,7 +12,8 @@ from .advice import is_held_constant, warn_if_whole
 from .errors import MinigradError
 from .gradients import add_gradients, call_hooks, fit, has_nan, own, passed_on, plus, read_array, read_tensor
 from .modes import local
-from .replay import Work, execute, is_entangled
+from .offload import SlowCopy, fetch_ahead, remember
+from .replay import Work, constant_like, execute, is_entangled
 from .tape import hollow, next_number, number_of, reachable
 from .tensor import Tensor
 from .words import freed_error, nan_error, vjp_error
@@ -153,7 +154,11 @@ class Sweep:
         if self.context.tracer is not None:
             self.context.tracer.let_go(node)
         node.freed = True
-        node.body = None
+        if node.body is not None:
+            node.body = None
+            if self.context.tracer is not None:
+                self.context.tracer.let_go(node.needs)
+            node.needs.kept = {}
         if len(node.needs.vjps) != len(node.inputs):  # there are constants among them
             self.buffers_freed += sum(map(is_held_constant, node.inputs))
             node.inputs = tuple([hollow(source) for source in node.inputs])
@@ -206,22 +211,28 @@ class Sweep:
         """Replay a checkpoint and let its fresh nodes take over the gradients of its outputs."""
         body = node.body.for_replay()
         output = {sibling: output_of(sibling) for sibling in gradients}
-        live = {line: sibling.out for sibling, line in output.items() if sibling.out is not None}
+        live = {line: array for line, array in node.needs.kept.items() if not isinstance(array, SlowCopy)}
+        if not body.manner.whole:
+            live.update((line, sibling.out) for sibling, line in output.items() if sibling.out is not None)
         work = Work(body, sweep=output.values(), live=live)
         values = {line: array for line, array in live.items() if line in work.read}
-        for source, actual in zip(body.boundary, node.inputs, strict=True):
-            if source in work.read:
-                reader = work.oldest[source] if actual.op is None else node
-                values[source] = read_array(actual, reader)
-        fresh = dict(zip(body.boundary, node.inputs, strict=True))
+        inputs = dict(zip(body.boundary, node.inputs, strict=True))
+        for source, actual in inputs.items():
+            if source in work.read and source not in node.needs.kept:
+                values[source] = read_array(actual, work.oldest[source] if actual.op is None else node)
         if self.replays == 0 and not self.grads and self.wanted is None:
             warn_if_whole(node, body, live, self.buffers_freed)
         self.replays += 1
         live.clear()
         if self.context.tracer is not None:
             self.context.tracer.taken_over(values)  # which the tape is about to let go of
+        copies = {source: copy for source, copy in node.needs.kept.items() if source in work.read and source in inputs}
         freed = sum(self.release(sibling) for sibling in gradients)
+        if copies:
+            fetch_ahead(node, body.manner.window)
+        fresh = inputs | {source: bring_back(source, copy, values, inputs) for source, copy in copies.items()}
         self.run_again(body, work, values, fresh)
+        copies.clear()  # until now they were there for checkpoints inside this one
         if self.context.anomaly:
             self.came_from.update((new.number, node) for new in fresh.values() if new.number > self.start)
         for line, sibling in entangled.items():
@@ -282,6 +293,18 @@ class Sweep:
         for node, gradient in self.deposits if self.watched else ():
             if node.op is None:
                 yield "leaf", node, gradient, [], 0
+
+
+def bring_back(source, copy, values, inputs):
+    """Take the value of `source` out of slow memory, into `values`; returns the node that has it on the tape."""
+    values[source] = copy.take()
+    actual = inputs[source]
+    if actual.op is None:  # a hollow twin, which stands for it elsewhere too, and stays hollow
+        actual = constant_like(actual, values[source])
+    remember(actual, copy)
+    if local.context.tracer is not None:
+        local.context.tracer.taken_over({source: values[source]}, values)
+    return actual
 
 
 def leading_to(targets, roots):

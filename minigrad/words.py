@@ -19,6 +19,7 @@ from .errors import (
 )
 from .modes import local
 from .place import line_number, source_line, user_position
+from .table import bytes_text
 
 _already_warned = {}
 
@@ -114,6 +115,17 @@ def warn_useless(region, kept, plain):
         region.where,
         f"{region} saves nothing: it keeps {buffers}, where the tape without it would keep {plain}, and its "
         f"replay brings the peak back to {plain}. Checkpoint a longer stretch, or leave it out",
+    )
+
+
+def warn_policy(region, chosen, kept, plain):
+    """A policy that keeps more than no checkpoint at all would."""
+    values = "1 value" if chosen == 1 else f"{chosen} values"
+    warn(
+        region.where,
+        f"{region} saves nothing: with the {values} that its policy keeps it holds {bytes_text(kept)}, where the tape "
+        f"without it would hold {bytes_text(plain)}. An op's output is not always what its gradient reads; let the "
+        "policy keep less, or leave the checkpoint out",
     )
 
 

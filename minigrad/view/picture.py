@@ -240,7 +240,7 @@ def words_on(frame):
     """What is written beside the boxes of a checkpoint: its name, what it keeps, what replay brings back."""
     inside = {node for line in frame.body.lines for node in results(line)} - frame.held
     rebuilt = sum(node.nbytes for node in buffers_of_plain_taping(frame.body) if node in inside)
-    lines = [bold(f"checkpoint {frame.body.name or ''}".strip())]
+    lines = [bold(f"checkpoint {frame.body.manner.name or ''}".strip())]
     if isinstance(frame.node, Node):
         kept = [s for s in frame.node.inputs if s.out is not None and not is_parameter(s)]
         lines.append(text(f"keeps {bytes_text(sum(s.nbytes for s in kept))}"))
