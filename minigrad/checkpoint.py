@@ -17,7 +17,7 @@ from .advice import warn_if_useless
 from .errors import ArgumentError
 from .modes import local
 from .place import source_line, user_position
-from .replay import Body, Manner, Work, checkpoint_nodes, digest, execute, results, tape_call
+from .replay import PLAIN, Body, Manner, Work, checkpoint_nodes, digest, execute, results, tape_call
 from .schedules import as_schedule
 from .schedules.schedule import whole_number
 from .tape import hollow
@@ -41,8 +41,9 @@ def checkpoint(fn, *args, policy=None, verify=False, offload=False, name=None, *
     name    for tables and pictures
 
     Raises CheckpointError when a tensor made in `fn` is used later without having been returned. Warns
-    (CheckpointWarning) when the checkpoint can save nothing, or its policy keeps more than no checkpoint would. A hook on a tensor inside `fn` sees its whole
-    gradient once per replay; two replays of one backward (with create_graph) each call it with their own.
+    (CheckpointWarning) when the checkpoint can save nothing, or its policy keeps more than no checkpoint would. A
+    hook on a tensor inside `fn` sees its whole gradient once per replay; two replays of one backward (with
+    create_graph) each call it with their own.
 
     Source: Griewank 1992 for replaying instead of storing; Chen et al. 2016, arXiv:1604.06174, for layers.
 
@@ -56,7 +57,9 @@ def checkpoint(fn, *args, policy=None, verify=False, offload=False, name=None, *
     if not callable(fn):
         kind = type(fn).__name__
         raise ArgumentError(f"checkpoint needs a function to call, not a {kind}; write mg.checkpoint(fn, x)")
-    manner = Manner(name=name, digests={} if verify else None, window=window_of(offload))
+    window = window_of(offload)
+    given = frozenset() if window is None else data_in((args, kwargs))
+    manner = Manner(name=name, digests={} if verify else None, window=window, given=given)
     return record_stretch(functools.partial(fn, *args, **kwargs), manner, as_policy(policy))
 
 
@@ -96,7 +99,7 @@ def checkpoint_sequential(layers, schedule, x):
     first = 0
     for length, inner in schedule.parts(len(layers)):
         stretch = functools.partial(run_layers, layers, first, first + length, x, marked=inner is not None)
-        x = stretch() if inner is None else record_stretch(stretch, Manner().under(inner))
+        x = stretch() if inner is None else record_stretch(stretch, PLAIN.under(inner)._replace(given=data_in(x)))
         first += length
     return x
 
@@ -132,7 +135,7 @@ def record_online(layers, schedule, x):
         for i, layer in enumerate(layers):
             x = run_layer(layer, i, x)
         return x
-    return record_stretch(functools.partial(run_online, layers, schedule, x), Manner().under(schedule))
+    return record_stretch(functools.partial(run_online, layers, schedule, x), PLAIN.under(schedule))
 
 
 def run_online(layers, schedule, x):
@@ -182,11 +185,12 @@ class Region:
     loose    weak references to tensors without gradient that were made in here: they may leave as constants
     known    values that were computed again for a `mg.grad` in here, while it walks
     states   of an online loop: step -> {node: value}, the states that are kept now
+    listener who is told of each line, as it is added, with its arrays (profiling.Listener), or None
     """
 
     __slots__ = (
         "open", "outer", "lines", "outside", "loose", "known", "cuts", "manner", "policy", "kept", "counts",
-        "states", "where",
+        "states", "listener", "where",
     )  # fmt: skip
 
     def __init__(self, manner, policy=None):
@@ -195,6 +199,7 @@ class Region:
         if self.outer is not None and self.outer.manner.digests is not None and manner.digests is None:
             manner = manner._replace(digests={})
         self.manner, self.policy = manner, policy
+        self.listener = None if self.outer is None else self.outer.listener
         self.kept, self.counts, self.states = {}, collections.Counter(), {}
         self.where = user_position()
 
@@ -208,6 +213,8 @@ class Region:
             if source.region is not self and source.dtype is not None and array is not None:
                 self.outside.setdefault(source, array)
         self.lines.append(line)
+        if self.listener is not None:
+            self.listener.hears(line, arrays, out)
         if out is None:
             return
         if self.manner.digests is not None:
@@ -334,6 +341,11 @@ class Region:
         self.kept = {}
         for step in list(self.states):
             self.forget_state(step)
+
+
+def data_in(value) -> frozenset:
+    """The leaves among the tensors in any nesting."""
+    return frozenset(tensor.node for tensor in tensors_in(value) if tensor.is_leaf)
 
 
 def tensors_in(value):

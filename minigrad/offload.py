@@ -3,8 +3,8 @@
 On a GPU slow memory is the host's. On NumPy there is but one memory; then a copy stands for it, which the tracer
 books under a role of its own, so that one can see what the fast memory would hold.
 
-What is copied: values that the tape would keep for the checkpoint alone. Not parameters, which are there anyway;
-not what some other op on the tape has retained already.
+What is copied: values that the tape would keep for the checkpoint alone. Not parameters, nor constants that its
+function reads from outside, which are there anyway; not what some other op on the tape has retained already.
 """
 
 import heapq
@@ -65,14 +65,14 @@ def remember(node, copy):
     _copies[node] = weakref.ref(copy)
 
 
-def can_be_offloaded(node) -> bool:
+def can_be_offloaded(node, given) -> bool:
     """Whether fast memory is spared when this node's value moves: not for parameters, not for what is held anyway.
 
-    Data that a replay has found in fast memory is there for good.
+    given  data that came as an argument; other data moves only if it has come out of slow memory
     """
     if node.op is not None:
         return node.out is None
-    return node.role == "input" and (local.context.phase == "forward" or node in _copies)
+    return node.role == "input" and (node in given or node in _copies)
 
 
 def fetch_ahead(node, window):

@@ -66,6 +66,7 @@ class Manner(NamedTuple):
     schedule  how a replay splits the layers of a chain again; None: it tapes all of them
     whole     a replay runs every line, also those whose output nobody reads
     window    offload: how many boundaries in slow memory are at hand when one is replayed; None: fast memory
+    given     data that was given to the checkpoint as an argument: of data, only that is offloaded
     keep      lines whose values a policy wants kept
     """
 
@@ -74,11 +75,17 @@ class Manner(NamedTuple):
     schedule: object = None
     whole: bool = False
     window: int | None = None
+    given: frozenset = frozenset()
     keep: frozenset = frozenset()
 
     def under(self, schedule):
         """The same for a part that is a checkpoint under `schedule`."""
-        return self._replace(schedule=schedule, whole=not schedule.early_stop, window=schedule.offload)
+        return self._replace(
+            schedule=schedule, whole=not schedule.early_stop, window=schedule.offload, given=frozenset()
+        )
+
+
+PLAIN = Manner()
 
 
 class Body:
@@ -92,7 +99,7 @@ class Body:
     entangled outputs that lines of the body read too: gradients reach them from outside and from inside
     """
 
-    def __init__(self, lines, outputs, cuts=(), manner=Manner()):
+    def __init__(self, lines, outputs, cuts=(), manner=PLAIN):
         self.lines, self.outputs, self.cuts, self.manner = lines, tuple(outputs), tuple(cuts), manner
         inside = {node for line in lines for node in results(line)}
         self.boundary = tuple(dict.fromkeys(s for line in lines for s in values_read(line) if s not in inside))
@@ -114,7 +121,10 @@ class Body:
         """The lines as a replay runs them: what the schedule checkpoints again has become Calls."""
         if self.manner.schedule is None:
             return self
-        parts = self.manner.schedule.parts(len(self.cuts))
+        return self.split(self.manner.schedule.parts_of_replay(len(self.cuts)))
+
+    def split(self, parts):
+        """The body with those parts of its layers that have a schedule as Calls: checkpoints under it."""
         if len(parts) == 1 and parts[0][1] is None:
             return self
         ends = (0, *self.cuts)
@@ -355,7 +365,7 @@ def retain_boundary(body, inputs, arrays, work, family):
     for index, (source, array, actual) in enumerate(zip(body.boundary, arrays, inputs, strict=True)):
         if source not in work.read:
             continue
-        if body.manner.window is not None and can_be_offloaded(actual):
+        if body.manner.window is not None and can_be_offloaded(actual, body.manner.given):
             family.kept[source] = offload(actual, array)
             inputs[index] = hollow(actual)
         elif actual.out is None:

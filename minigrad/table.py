@@ -1,6 +1,14 @@
-"""Plain text tables that fit a terminal of 100 columns, for tapes, tracers and plans."""
+"""Plain text tables that fit a terminal of 100 columns, for tapes, tracers and plans; and bytes as text."""
+
+import operator
+import re
+
+from .errors import ArgumentError
 
 WIDTH = 100
+UNITS = {"": 1, "b": 1}
+UNITS.update({letter + "b": 1000**power for power, letter in enumerate("kmgt", 1)})
+UNITS.update({letter + "ib": 1024**power for power, letter in enumerate("kmgt", 1)})
 
 
 def table(headers, rows, right=(), note="", width=WIDTH) -> str:
@@ -38,6 +46,24 @@ def bytes_text(count) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{int(count)} B"
+
+
+def parse_bytes(size) -> int:
+    """A number of bytes, from an int or from text: KB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024.
+
+    Capitals do not matter, and a fraction is rounded to whole bytes. ArgumentError for anything else, and for
+    less than nothing.
+
+    >>> parse_bytes("64 MB"), parse_bytes("1.5KiB"), parse_bytes(4096)
+    (64000000, 1536, 4096)
+    """
+    if isinstance(size, str):
+        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", size.strip().lower(), re.ASCII)
+        if match and match[2] in UNITS:
+            return round(float(match[1]) * UNITS[match[2]])
+    elif not isinstance(size, bool) and hasattr(size, "__index__") and operator.index(size) >= 0:
+        return operator.index(size)
+    raise ArgumentError(f'a number of bytes is an int from 0 on, or text such as "64MB" or "1.5 GiB", not {size!r:.60}')
 
 
 # ---- Nodes in tables ---------------------------------------------------------------------------------

@@ -15,6 +15,18 @@ input, x_0 counts, the last output does not; while a replay runs a layer, its in
 
 from .plan import Plan
 from .schedule import Schedule
-from .segments import as_schedule, every, sqrt, store_all, triangular, uniform
+from .segments import as_schedule, every, from_input, sqrt, store_all, torch_compatible, triangular, uniform
+from .nested import bisection, nested
+from .binomial import binomial, mixed, optimal
+from .online import online
+from .tiers import h_revolve, multistage, offloaded
+from .layer_costs import LayerCosts
+from .hetero import hetero
+from .exhaustive import exhaustive_optimum
 
-__all__ = ["Schedule", "Plan", "store_all", "uniform", "every", "sqrt", "triangular", "as_schedule"]
+__all__ = [
+    "Schedule", "Plan", "store_all", "from_input", "uniform", "every", "torch_compatible", "sqrt", "triangular",
+    "nested", "bisection", "binomial", "optimal", "mixed", "online", "offloaded", "multistage", "h_revolve",
+    "as_schedule",
+    "LayerCosts", "hetero", "exhaustive_optimum",
+]  # fmt: skip

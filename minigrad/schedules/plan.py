@@ -10,8 +10,6 @@ recursion: a tree may be as deep as the chain is long.
 
 from typing import NamedTuple
 
-from ..table import table
-
 
 class Cost(NamedTuple):
     """What one stretch costs, its own input not counted, unless that has come back from slow memory.
@@ -66,12 +64,44 @@ class Plan:
         )
 
     def __str__(self):
-        rows, first = [], 1
-        for i, (length, taped) in enumerate(self.segments, 1):
-            kept = "taped in full" if taped else "checkpoint"
-            rows.append((i, f"{first}-{first + length - 1}" if length > 1 else first, length, kept))
-            first += length
-        return f"{self!r}\n\n" + table(("segment", "layers", "length", "kept as"), rows, right=(0, 2))
+        from .report import as_text  # here, because report needs what needs this file
+
+        return as_text(self)
+
+    def tree(self, max_depth: int = 6, max_rows: int = 24) -> str:
+        """The tree of stretches as a table: `max_depth` levels, and about `max_rows` rows, the outer ones first.
+
+        >>> import minigrad as mg
+        >>> print(mg.schedules.uniform(10).plan(100).tree())
+        layers     length  kept as
+        ---------  ------  --------------
+        ├─ 1-90    9 x 10  9 checkpoints
+        └─ 91-100      10  taped in full
+        """
+        from .report import draw
+
+        return draw(self, max_depth, max_rows)
+
+    def to_json(self, max_depth: int | None = None) -> str:
+        """The plan as JSON, numbers and tree; `mg.schedules.from_json` makes a Schedule of it again.
+
+        max_depth   write so many levels only; the tree then cannot be read back
+        """
+        from .report import to_json
+
+        return to_json(self, max_depth)
+
+    def torch_code(self) -> str:
+        """A PyTorch program that runs a list of layers with the same checkpoints."""
+        from .translate import torch_code
+
+        return torch_code(self)
+
+    def jax_code(self) -> str:
+        """A JAX program that runs a list of layers with the same checkpoints."""
+        from .translate import jax_code
+
+        return jax_code(self)
 
 
 class Stretch(NamedTuple):
@@ -108,7 +138,8 @@ def count(root) -> Cost:
             waiting.pop()
             continue
         if stretch not in asked:
-            parts = stretch.schedule.parts(stretch.length)
+            schedule, n = stretch.schedule, stretch.length
+            parts = schedule.parts_of_replay(n) if stretch.replayed else schedule.parts(n)
             asked[stretch] = parts, inner_stretches(stretch, parts)
         parts, inner = asked[stretch]
         missing = [one for one in inner if one is not None and one not in known]

@@ -13,7 +13,8 @@ class Schedule:
     how a replay splits its layers again, and
 
     early_stop  a replay does not run a layer whose output nobody reads, such as the last one of a stretch.
-                False: a replay runs all its layers, as most frameworks do
+                False: a replay runs all its layers, as most frameworks do. A replay that stops early cannot have
+                one inside it that does not
     offload     None, or a number: the checkpoint's boundary waits in slow memory, and when one checkpoint is
                 replayed, so many boundaries are at hand (its own, and the next ones, fetched ahead)
 
@@ -37,6 +38,16 @@ class Schedule:
             )
         if len(parts) == 1 and parts[0][1] is not None and parts[0][1] == self:
             raise ArgumentError(f"{self!r} splits {n} layers into one part with itself, which would never end")
+        return parts
+
+    def parts_of_replay(self, n):
+        """`parts(n)` for a replay under this schedule."""
+        parts = self.parts(n)
+        if self.early_stop and not all(inner is None or inner.early_stop for _, inner in parts):
+            raise ArgumentError(
+                f"{self!r} stops its replays early, and splits {n} layers into parts one of which does not; what such "
+                "a part reads has not been kept. Give both the same early_stop"
+            )
         return parts
 
     def plan(self, n) -> Plan:

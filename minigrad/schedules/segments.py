@@ -1,4 +1,4 @@
-"""One level of checkpoints: equal segments, the best number of them, ever shorter ones, and none at all."""
+"""Simple splits: equal segments, the best number of them, ever shorter ones, none at all, and nothing but x_0."""
 
 from dataclasses import dataclass
 
@@ -16,6 +16,14 @@ class StoreAll(Schedule):
 
 
 STORE_ALL = StoreAll()
+
+
+@dataclass(frozen=True, repr=False)
+class FromInput(Schedule):
+    label = "from_input()"
+
+    def split(self, n):
+        return [(n, None)] if n <= 2 else [(n - 1, self), (1, None)]
 
 
 def checkpoints(lengths, keep_last, early_stop=True):
@@ -52,6 +60,21 @@ class Uniform(Schedule):
     def split(self, n):
         check_segments(self.segments, n)
         return checkpoints(equal_lengths(n, self.segments), self.keep_last, self.early_stop)
+
+
+@dataclass(frozen=True, repr=False)
+class TorchCompatible(Schedule):
+    segments: int
+    early_stop: bool = True
+
+    @property
+    def label(self):
+        return f"torch_compatible({self.segments}{'' if self.early_stop else ', early_stop=False'})"
+
+    def split(self, n):
+        check_segments(self.segments, n)
+        length, others = n // self.segments, self.segments - 1
+        return checkpoints([length] * others + [n - length * others], True, self.early_stop)
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +120,17 @@ def store_all() -> Schedule:
     return STORE_ALL
 
 
+def from_input() -> Schedule:
+    """Hold x_0 and nothing else; for each layer's backward, run again from there: (n - 1)(n - 2)/2 replays.
+
+    The least memory of all: two activations between layers, three while a layer runs.
+
+    >>> from_input().plan(100)
+    Plan(from_input(), 100 layers: peak 3 activations, 4851 layers replayed)
+    """
+    return FromInput()
+
+
 def uniform(segments: int, keep_last: bool = True, early_stop: bool = True) -> Schedule:
     """`segments` equal segments, longer ones first, the last taped in full: k + n/k - 1 activations live.
 
@@ -110,6 +144,24 @@ def uniform(segments: int, keep_last: bool = True, early_stop: bool = True) -> S
     [(2, store_all()), (2, store_all()), (2, store_all()), (2, store_all()), (1, None)]
     """
     return Uniform(whole_number(segments, "the number of segments"), bool(keep_last), bool(early_stop))
+
+
+def torch_compatible(segments: int, early_stop: bool = True) -> Schedule:
+    """The segments of torch.utils.checkpoint.checkpoint_sequential: all n // k layers long, the last takes the rest.
+
+    early_stop  a replay leaves out the last layer of its segment, as torch does with use_reentrant=False;
+                False: it runs it, as torch does with use_reentrant=True
+
+    The last segment is the worst place for the rest: it is taped in full while the boundaries of all the
+    others are alive, whereas beside the first segment there is none. With `uniform(5)` the 9 layers below need 5
+    activations; torch needs as many as without checkpoints. BudgetError when there are more segments than layers.
+
+    >>> torch_compatible(5).split(9)
+    [(1, store_all()), (1, store_all()), (1, store_all()), (1, store_all()), (5, None)]
+    >>> torch_compatible(5).plan(9).peak, uniform(5).plan(9).peak
+    (9, 5)
+    """
+    return TorchCompatible(whole_number(segments, "the number of segments"), bool(early_stop))
 
 
 def every(length: int) -> Schedule:
