@@ -25,7 +25,7 @@ from .tensor import Tensor
 from .words import warn_nothing_returned
 
 
-def checkpoint(fn, *args, policy=None, verify=False, offload=False, name=None, **kwargs):
+def checkpoint(fn, *args, policy=None, verify=False, offload=False, keep_output=True, name=None, **kwargs):
     """Call `fn(*args, **kwargs)` and keep only what its boundary needs; backward replays the rest.
 
     The result is what `fn` returned, any nesting of tuples, namedtuples, lists, dicts and plain values, and
@@ -38,6 +38,8 @@ def checkpoint(fn, *args, policy=None, verify=False, offload=False, name=None, *
             first op that differs. It costs a hash of each buffer and no memory to speak of.
     offload keep the boundary in slow memory: the host's, if it is on a GPU; on NumPy a copy that stands for it. It
             comes back when the replay begins. A number fetches ahead: with 2, the next older checkpoint's too
+    keep_output  False: the tape does not hold the result either. An op that reads it in backward has the checkpoint
+            run then, a little earlier than it would be anyway; for a norm or activation in front of a matmul
     name    for tables and pictures
 
     Raises CheckpointError when a tensor made in `fn` is used later without having been returned. Warns
@@ -59,7 +61,7 @@ def checkpoint(fn, *args, policy=None, verify=False, offload=False, name=None, *
         raise ArgumentError(f"checkpoint needs a function to call, not a {kind}; write mg.checkpoint(fn, x)")
     window = window_of(offload)
     given = frozenset() if window is None else data_in((args, kwargs))
-    manner = Manner(name=name, digests={} if verify else None, window=window, given=given)
+    manner = Manner(name=name, digests={} if verify else None, window=window, given=given, discard=not keep_output)
     return record_stretch(functools.partial(fn, *args, **kwargs), manner, as_policy(policy))
 
 

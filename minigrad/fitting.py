@@ -83,7 +83,8 @@ def fit(layers, x, budget, repeats: int = 3) -> Fitted:
     if best is None:
         raise BudgetError(
             f"no schedule takes these {len(measured)} layers through forward and backward in {bytes_text(budget)}; the "
-            f"least possible is {bytes_text(least)} ({least:,} bytes). Make the batch smaller, or split the largest layer"
+            f"least possible is {bytes_text(least)} ({least:,} bytes). Make the batch smaller, or "
+            "split the largest layer"
         )
     schedule, forecast = best
     return Fitted(schedule, measured, forecast, budget)

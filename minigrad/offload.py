@@ -33,11 +33,12 @@ class SlowCopy:
         return self.array.nbytes
 
     def fetch(self):
-        """Bring the value back ahead of its use."""
+        """Bring the value back ahead of its use; returns it."""
         if self.fast is None:
             self.fast = transfer(self.array, self.device)
             if local.context.tracer is not None:
                 local.context.tracer.fetched(self)
+        return self.fast
 
     def take(self):
         """The value in fast memory, for a replay that begins; from here on that alone holds it."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy
 
 from .device import to_device
+from .discard import Discarding, keep
 from .modes import local
 from .offload import can_be_offloaded, offload
 from .op import Needs, record, run
@@ -66,6 +67,7 @@ class Manner(NamedTuple):
     schedule  how a replay splits the layers of a chain again; None: it tapes all of them
     whole     a replay runs every line, also those whose output nobody reads
     window    offload: how many boundaries in slow memory are at hand when one is replayed; None: fast memory
+    discard   the tape does not hold the outputs either
     given     data that was given to the checkpoint as an argument: of data, only that is offloaded
     keep      lines whose values a policy wants kept
     """
@@ -75,6 +77,7 @@ class Manner(NamedTuple):
     schedule: object = None
     whole: bool = False
     window: int | None = None
+    discard: bool = False
     given: frozenset = frozenset()
     keep: frozenset = frozenset()
 
@@ -333,13 +336,13 @@ def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where, kept=Non
     `kept` (line -> array).
     """
     context = local.context
-    region, family = context.region, Family()
+    region, family, kind = context.region, Family(), Discarding if body.manner.discard else Node
     if region is None:
         family.kept.update(kept or {})
         inputs = retain_boundary(body, inputs, arrays, work, family)
     nodes = []
     for index, output in enumerate(outputs):
-        node = Node(
+        node = kind(
             CHECKPOINT, {"index": index}, inputs, output.shape, output.dtype, layer, *where,
             output.requires_grad, family, region,
         )  # fmt: skip
@@ -369,7 +372,7 @@ def retain_boundary(body, inputs, arrays, work, family):
             family.kept[source] = offload(actual, array)
             inputs[index] = hollow(actual)
         elif actual.out is None:
-            actual.out = array
+            keep(actual, array)
     return tuple(inputs)
 
 
