@@ -46,6 +46,7 @@ class Ledger:
         self.lines_run = []
         self.tape, self.of = [], {}  # what is on the tape, the youngest last; node -> the Taped that stands for it
         self.in_slow_memory, self.is_forward, self.given = set(), True, ()
+        self.ahead = {}  # node that has come back from slow memory -> its holder, until a replay takes it
 
     # ---- the ledger --------------------------------------------------------------------------------
 
@@ -144,11 +145,28 @@ class Ledger:
             if source in work.read and outside.get(source) not in taped.copies:
                 self.take(source, values)
         self.release(taped)
-        for source in body.boundary:
-            if source in work.read and outside[source] in taped.copies:
-                self.reads += 1
-                self.take(source, values)
+        back = [source for source in body.boundary if source in work.read and outside[source] in taped.copies]
+        if back:
+            self.fetch_ahead(body.manner.window)
+        for source in back:
+            self.fetch(outside[source])
+            self.take(source, values)
+            self.let_go(self.memory[source], self.ahead.pop(outside[source]))
         self.execute(body, work, values, taped=True)
+
+    def fetch_ahead(self, window):
+        """Fetch what the next older checkpoints want, so that `window` of them, with the one in hand, are at hand."""
+        older = [taped for taped in reversed(self.tape) if taped.copies] if window > 1 else []
+        for taped in older[: window - 1]:
+            for node in taped.copies:
+                self.fetch(node)
+
+    def fetch(self, node):
+        """Bring a value back from slow memory, if it has not come already."""
+        if node not in self.ahead:
+            self.reads += 1
+            self.ahead[node] = object()
+            self.hold(node, self.ahead[node])
 
     def take(self, node, values):
         """A replay holds a value until it drops it."""
