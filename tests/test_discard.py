@@ -35,7 +35,7 @@ def run(parts, keep_output, **options):
     return tracer, held, [leaf.grad.numpy() for leaf in leaves], loss
 
 
-def test_one_boundary_less_for_each_checkpoint_and_the_same_gradients(parts, same_bits):
+def test_one_boundary_less_for_each_checkpoint(parts, same_bits):
     kept, held, gradients, _ = run(parts, True)
     discarded, held_without, others, _ = run(parts, False)
     same_bits(others, gradients)

@@ -147,7 +147,7 @@ def test_one_copy_serves_all_checkpoints_and_constants_stay(parameter):
     assert tracer.live("offloaded") == 0
 
 
-def test_fast_memory_lets_go_of_a_boundary_that_has_been_offloaded(parameter):
+def test_fast_memory_lets_go_of_what_has_been_offloaded(parameter):
     weight = parameter(6, 6)
     h = mg.checkpoint(block, mg.tensor(np.ones((5, 6))), weight, offload=True)
     array = weakref.ref(h.data)
