@@ -6,6 +6,9 @@ import sys
 
 COMMANDS = {
     "demo": ("minigrad.demo", "a hundred live activations become nineteen, on real digits"),
+    "play": ("minigrad.play", "run a script, and write a page in which one plays its first backward back and forth"),
+    "step": ("minigrad.step", "run a script, and step through its first backward at a prompt"),
+    "plan": ("minigrad.plans", "what a schedule of checkpoints costs, as a tree or as code; all schedules compared"),
     "ops": ("minigrad.catalogue", "every op: what its gradients read, and whether they can be differentiated again"),
 }
 

@@ -68,9 +68,9 @@ def deep_layers(length, width=6):
     mg.manual_seed(0)
     kinds = [
         lambda: nn.Sequential(nn.Linear(width, width), nn.BatchNorm1d(width), nn.Tanh(), nn.Dropout(0.3)),
-        lambda: Residual(nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))),
+        lambda: Residual(nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 9), nn.GELU(), nn.Linear(9, width))),
         lambda: nn.Linear(width, width),
-    ]  # fmt: skip
+    ]
     return [kinds[i % 3]() for i in range(length)]
 
 

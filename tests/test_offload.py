@@ -19,7 +19,8 @@ class InSlowMemory(s.Schedule):
         self.label = f"{schedule}, window {window}"
 
     def split(self, n):
-        return [(length, None if inner is None else Slow(inner, self.window)) for length, inner in self.schedule.split(n)]
+        parts = self.schedule.split(n)
+        return [(length, None if inner is None else Slow(inner, self.window)) for length, inner in parts]
 
 
 class Slow(s.Schedule):

@@ -27,6 +27,15 @@ from .exhaustive import exhaustive_optimum
 __all__ = [
     "Schedule", "Plan", "store_all", "from_input", "uniform", "every", "torch_compatible", "sqrt", "triangular",
     "nested", "bisection", "binomial", "optimal", "mixed", "online", "offloaded", "multistage", "h_revolve",
-    "as_schedule",
+    "as_schedule", "from_json",
     "LayerCosts", "hetero", "exhaustive_optimum",
 ]  # fmt: skip
+
+
+def __getattr__(name):
+    """Reading plans from JSON is imported when it is first asked for."""
+    if name != "from_json":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .report import from_json
+
+    return from_json

@@ -49,13 +49,13 @@ def exhaustive_optimum(costs, budget) -> Optimum:
     Raises BudgetError, with the least possible budget, for a smaller one; ArgumentError for longer chains.
     Source: Dijkstra 1959 for the search; Beaumont et al., RR-9302, 2019, for the moves.
 
-    Three layers of the same size and time, and a loss without any. The best persistent schedule takes 8; it is quicker
-    to let go of the first tape for a moment and make it again:
+    Three layers of the same size and time, and a loss without any. The best persistent schedule takes 8. It is quicker
+    to let go of the first output, although backward has not used it yet, and to run the first layer again:
 
     >>> chain = LayerCosts(1, (1, 1, 1, 0), (1, 1, 1, 0), (1, 1, 1, 0), (1, 1, 1, 0), gradient_bytes=(1, 1, 1, 0))
     >>> best = exhaustive_optimum(chain, budget=4)
     >>> best.time, best.moves[:4]
-    (7, ['tape layer 0', 'tape layer 1', 'drop the tape of layer 0', 'tape layer 2'])
+    (7, ['run layer 0', 'tape layer 1', 'drop the output of layer 0', 'tape layer 2'])
     """
     costs = getattr(costs, "costs", costs)
     if not isinstance(costs, LayerCosts):

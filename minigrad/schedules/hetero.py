@@ -55,11 +55,11 @@ def hetero(profile, budget, slots: int = 500, count_first_run: bool = False) -> 
 
     BudgetError, which says the least possible, for a smaller budget. Source: see the module.
 
-    >>> schedule = hetero(LayerCosts.unit(10), budget=5)
-    >>> schedule.split(10)
-    [(3, hetero(layers 0-3 in 5 B)), (2, hetero(layers 3-5 in 4 B)), (2, hetero(layers 5-7 in 3 B)), (3, None)]
+    >>> schedule = hetero(LayerCosts.unit(8), budget=4)
+    >>> schedule.split(8)
+    [(2, hetero(layers 0-2 in 4 B)), (3, hetero(layers 2-5 in 3 B)), (2, hetero(layers 5-7 in 2 B)), (1, None)]
     >>> schedule.predicted_time, schedule.predicted_bytes, schedule.least_budget
-    (35, 5, 3)
+    (28, 4, 3)
     """
     costs = getattr(profile, "costs", profile)
     if not isinstance(costs, LayerCosts):
@@ -190,21 +190,23 @@ class Needs:
         return 0 if is_rest and self.lets_go[layer] else self.activations[layer]
 
     def last(self, layer, is_rest):
-        """Tape the last layer of a stretch, and sweep it."""
-        if layer + 1 == self.layers:  # the chain's own last layer runs for its output
-            return self.tape(layer, self.layers, is_rest)
-        costs = self.costs
-        forward = self.activations[layer] + costs.last_extra[layer]
+        """Tape the last layer of a stretch, and sweep it. The chain's own last layer runs for its output."""
+        costs, ends_chain = self.costs, layer + 1 == self.layers
+        kept = costs.kept_bytes[layer] if ends_chain else costs.last_kept_bytes[layer]
+        extra = costs.taped_extra[layer] if ends_chain else costs.last_extra[layer]
+        forward = self.activations[layer] + extra if self.is_counted(layer + 1) else 0
         backward = self.input_in_backward(layer, is_rest) + costs.backward_extra[layer]
-        return costs.last_kept_bytes[layer] + self.waiting[layer + 1] + max(forward, backward)
+        return kept + self.waiting[layer + 1] + max(forward, backward)
 
     def tape(self, layer, stop, is_rest):
         """Tape the first layer of a stretch, and sweep it when the rest has been swept."""
-        costs, forward = self.costs, 0
+        costs, forward, backward = self.costs, 0, 0
         if self.is_counted(stop):
-            forward = self.activations[layer] + self.waiting[stop] + costs.taped_extra[layer]
-        backward = self.gradients[layer + 1] + costs.backward_extra[layer] + self.input_in_backward(layer, is_rest)
-        return costs.kept_bytes[layer] + max(forward, backward)
+            forward = self.activations[layer] + self.waiting[stop] + costs.kept_bytes[layer] + costs.taped_extra[layer]
+        beside = self.gradients[layer + 1] + costs.backward_extra[layer]
+        if beside:  # with nothing beside it, what a layer keeps has been counted with the rest
+            backward = self.input_in_backward(layer, is_rest) + costs.kept_bytes[layer] + beside
+        return max(forward, backward)
 
     def checkpoint(self, start, stop):
         """Run start..cut without a tape, for each cut from start + 1 to stop - 1: an array."""

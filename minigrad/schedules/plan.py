@@ -69,12 +69,12 @@ class Plan:
         return as_text(self)
 
     def tree(self, max_depth: int = 6, max_rows: int = 24) -> str:
-        """The tree of stretches as a table: `max_depth` levels, and about `max_rows` rows, the outer ones first.
+        """The tree of stretches as a table, outer levels first: `max_depth` of them, at most 15, in `max_rows` rows.
 
         >>> import minigrad as mg
         >>> print(mg.schedules.uniform(10).plan(100).tree())
         layers     length  kept as
-        ---------  ------  --------------
+        ---------  ------  -------------
         ├─ 1-90    9 x 10  9 checkpoints
         └─ 91-100      10  taped in full
         """

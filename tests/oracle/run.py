@@ -2,8 +2,8 @@
 
 Every op on the samples of the test suite (tests/op_samples.py), forward and backward with random cotangents, the same
 for both, in float32 and float64; every function that is not simply an op, as torch calls it; every layer, with the
-same state dict loaded into both; optimizers and learning rates over 20 steps; and the first 50 losses of the
-character transformer of the lessons.
+same state dict loaded into both; optimizers and learning rates over 20 steps; the programs that schedules' plans write
+for torch; and the first 50 losses of the character transformer of the lessons.
 
 Prints a table of the largest differences, and lists: what differs on purpose, and what torch does not have. Exit
 status 1 if a difference is beyond its limit, or if anything has no counterpart here and is on no list.
@@ -22,7 +22,7 @@ import minigrad as mg
 from minigrad.op import registry
 from minigrad.table import table
 from tests.op_samples import SAMPLES
-from tests.oracle import char_transformer, functions, layers, on_purpose, training
+from tests.oracle import char_transformer, functions, layers, on_purpose, schedules, training
 from tests.oracle.compare import DTYPES, Row, compare
 from tests.oracle.twins import LABELS, TORCH_HAS_NOT, TWINS
 
@@ -48,6 +48,7 @@ def tables(only):
     yield "ops", map(op_row, only(TWINS)), set(ops) ^ (set(TWINS) | set(TORCH_HAS_NOT))
     for title, module in (("functions", functions), ("layers", layers), ("optimizers and learning rates", training)):
         yield title, module.rows(only), module.missing()
+    yield "checkpoints as torch's, on a chain of matrix products", schedules.rows(only), schedules.missing()
     yield "the character transformer, 50 losses", char_transformer.rows(only), set()
 
 
