@@ -41,8 +41,12 @@ from .tensor import Tensor
 from .tracer import Tracer
 
 
-_LATER = {"draw": "view", "render": "view", "save": "files", "load": "files", "FileError": "files"}
-_LATER_MODULES = ("nn", "optim", "view")
+_LATER = {
+    "profile": "profiling", "Profile": "profiling", "fit": "fitting", "debug": "view.stepper",
+    "memory_budget": "budget",
+    "draw": "view", "render": "view", "save": "files", "load": "files", "FileError": "files",
+}  # fmt: skip
+_LATER_MODULES = ("nn", "optim", "policies", "view")
 
 
 def __getattr__(name):

@@ -267,7 +267,8 @@ class Region:
             warn_nothing_returned(self, result)
         nodes = dict(zip(outputs, self._record(outputs), strict=True)) if outputs else {}
         for line, node in nodes.items():
-            node.hooks, node.holder, node.name = line.hooks, line.holder, line.name or node.name
+            given = line.name if line.body is None else None  # a tensor's name; not that of a checkpoint inside
+            node.hooks, node.holder, node.name = line.hooks, line.holder, given or node.name
             line.holder = line.hooks = None
             if line in node.body.entangled:  # its gradient is whole only inside, so that is where hooks run
                 node.hooks = line.hooks = node.hooks or []

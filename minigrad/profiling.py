@@ -18,12 +18,13 @@ from .advice import is_parameter
 from .checkpoint import Region, data_in, run_layer, tensors_in
 from .device import array_module, is_array, memory_owner
 from .errors import ArgumentError, NoGradientError
-from .forecast import Forecast, Ledger, Memory
+from .forecast import Forecast, Memory
 from .modes import enable_grad, local
 from .op import run
-from .replay import PLAIN, Body, Call, Manner, Work, constant_like, execute, results
+from .replay import PLAIN, Body, Call, Manner, constant_like, execute, results
 from .schedules import as_schedule
 from .schedules.layer_costs import LayerCosts
+from .sizes import LayerSizes, costs_of
 from .table import bytes_text, table
 from .tensor import Tensor
 from .walk import Sweep
@@ -79,7 +80,11 @@ class Profile:
     def seconds(self, forecast) -> float:
         """How long a forward and a backward take that run again what this forecast says."""
         once = sum(layer.forward_seconds + layer.backward_seconds for layer in self.layers)
-        return once + sum(self.line_seconds[line] for line in forecast.lines_run)
+        own = self.forecast(as_schedule(1)).lines_run  # of checkpoints that layers have: a part of their backward
+        return once + self._run_again(forecast.lines_run) - self._run_again(own)
+
+    def _run_again(self, lines):
+        return sum(self.line_seconds[line] for line in lines)
 
     def __str__(self):
         rows = []
@@ -168,7 +173,7 @@ class Listener:
     def __init__(self, repeats):
         self.repeats, self.memory, self.line_seconds = repeats, {}, {}
         self.owners = {}  # id of an array that owns memory -> Memory; of arrays that outlive the profile only
-        self.workspace, self.lines_heard, self.layers, self.costs = 0, [], [], []
+        self.workspace, self.lines_heard, self.layers, self.sizes = 0, [], [], []
 
     # ---- each op -----------------------------------------------------------------------------------
 
@@ -242,49 +247,18 @@ class Listener:
             self.line_seconds[line] *= max(1.0, forward / total)
 
     def add_layer(self, name, body, arrays, outputs, forward, backward):
-        """Count what the layer holds when it is run for its output, when it is taped, and as the last of a stretch."""
-        given = [source for source in body.boundary if self.memory[source].counts]
-        given += [node for node in arrays if node in self.memory and node not in given]
-        wanted, swept = body.outputs, [output for output in body.outputs if output.requires_grad]
-        run_only = self.hold(body, given, Work(body, values=wanted))
-        taped = self.hold(body, given, Work(body, sweep=swept, values=wanted))
-        last = self.hold(body, given, Work(body, sweep=swept))
-        last_seconds = sum(self.line_seconds[line] for line in last.lines_run)
-        returned = {self.memory[node] for node in outputs if node in self.memory}
-        output_bytes = sum(memory.nbytes for memory in returned if memory.counts)
-        self.costs.append(
-            {
-                "output_bytes": output_bytes,
-                "kept_bytes": taped.kept_bytes,
-                "forward": forward,
-                "backward": backward,
-                "forward_extra": max(0, run_only.peak_activation_bytes - run_only.before - output_bytes),
-                "taped_extra": taped.peak_activation_bytes - taped.before - taped.kept_bytes,
-                "last_forward": last_seconds,
-                "last_kept_bytes": last.kept_bytes,
-                "last_extra": last.peak_activation_bytes - last.before - last.kept_bytes,
-            }
-        )
+        inputs = [node for node in arrays if node in self.memory]
+        sizes = LayerSizes(self.memory, body, inputs, outputs)
+        self.sizes.append((sizes, forward, backward))
         ops = len(self.lines_heard)
-        self.layers.append(LayerProfile(name, ops, output_bytes, taped.kept_bytes, self.workspace, forward, backward))
-
-    def hold(self, body, given, work):
-        """A ledger in which a replay has gone through the layer's body, on top of what was given."""
-        for memory in self.memory.values():
-            memory.holders.clear()
-        ledger = Ledger(self.memory)
-        for node in given:
-            ledger.hold(node, self)
-        ledger.before = ledger.live_activation_bytes
-        ledger.execute(body, work, {}, taped=True)
-        ledger.kept_bytes = ledger.live_activation_bytes - ledger.before
-        return ledger
+        self.layers.append(
+            LayerProfile(name, ops, sizes.output_bytes, sizes.kept_bytes, self.workspace, forward, backward)
+        )
 
     def profile(self, body) -> Profile:
         """All that was measured. What comes from outside is held nearly always: it counts with the input."""
-        data = {id(m): m.nbytes for m in map(self.memory.get, body.boundary) if m.counts}
-        table = {name: tuple(layer[name] for layer in self.costs) for name in self.costs[0]}
-        costs = LayerCosts(sum(data.values()), **table)
+        from_outside = {self.memory[source] for source in body.boundary}
+        costs = costs_of(self.sizes, sum(m.nbytes for m in from_outside if m.counts), self.line_seconds)
         return Profile(tuple(self.layers), costs, body, self.memory, self.line_seconds)
 
 

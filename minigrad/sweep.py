@@ -8,7 +8,7 @@ A checkpoint node has no vjps; it is replayed (replay.py). The fresh nodes take 
 the youngest of all they come next. The walk itself is in walk.py; here is what one calls.
 
 `steps()` is a generator of that walk, one `Step` for each node, and it is the only backward there is:
-`backward()` runs it to its end, `grad()` runs it towards chosen inputs, a debugger runs it by hand.
+`loss.backward()` runs it to its end, `grad()` runs it towards chosen inputs, `mg.debug` lets you run it by hand.
 Leaves get their `.grad` at the very end, all together, so a walk that is abandoned, or dies in a hook, has
 given nobody half a gradient.
 """
@@ -62,11 +62,6 @@ def steps(loss, gradient=None, retain_graph=False, create_graph=False):
     return named_steps(start(loss, gradient, retain_graph, create_graph, watched=True).walk())
 
 
-def backward(loss, gradient=None, retain_graph=False, create_graph=False):
-    """Walk the `steps` to their end."""
-    run_to_end(start(loss, gradient, retain_graph, create_graph).walk())
-
-
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False):
     """The gradients of `outputs` with respect to `inputs`, as a tuple; nothing is left in any `.grad`.
 
@@ -95,7 +90,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     seeds = [(out, starting_gradient(out, g, create_graph)) for out, g in zip(outputs, given, strict=True)]
     retain_graph = create_graph if retain_graph is None else retain_graph
     sweep = Sweep(seeds, retain_graph, create_graph, targets=[tensor._node for tensor in inputs])
-    run_to_end(sweep.walk())
+    deque(sweep.walk(), maxlen=0)  # runs it to its end, and keeps no step alive
     found = [sweep.collected.get(tensor._node) for tensor in inputs]
     for index, gradient in enumerate(found):
         if gradient is None and not allow_unused:
@@ -121,8 +116,3 @@ def as_list(tensors, what):
 def start(loss, gradient, retain_graph, create_graph, watched=False):
     seed = starting_gradient(loss, gradient, create_graph)
     return Sweep([(loss, seed)], retain_graph, create_graph, watched=watched)
-
-
-def run_to_end(walk):
-    """Run a generator without keeping any of its steps alive."""
-    deque(walk, maxlen=0)

@@ -10,6 +10,7 @@ Operators and methods such as `a + b` and `t.sum()` are in `ops/methods.py`.
 """
 
 import weakref
+from collections import deque
 
 import numpy
 from numpy import ndarray
@@ -214,9 +215,10 @@ class Tensor:
         retain_graph  keep the buffers, so that another backward can follow
         create_graph  record the backward itself, so that gradients can be differentiated again
         """
-        from .sweep import backward
+        from .sweep import start
 
-        backward(self, gradient, retain_graph, create_graph)
+        walk = start(self, gradient, retain_graph, create_graph).walk()
+        deque(walk, maxlen=0)  # runs it to its end, and keeps no step alive
 
     def register_hook(self, hook):
         """Call `hook(gradient)` with this tensor's whole gradient, once per backward.

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 
 from .device import is_array, memory_owner
 from .modes import local
+from .offload import SlowCopy
 from .table import bytes_text, table
 from .tensor import Tensor
+from .transcript import NONE, Transcript
 
 ROLES = ("parameter", "input", "value", "activation", "boundary", "replayed", "offloaded", "gradient", "workspace")
 NO_ACTIVATIONS = ("parameter", "gradient", "offloaded")
@@ -32,10 +34,13 @@ class Event:
     phase     "forward", "replay" or "backward"
     kind      "new" or "gone": a buffer begins or ends · "hold" or "drop": the tape or a replay takes or leaves
               it · "role": its role changes, told by two events, one with minus its bytes in the old role and one
-              with its bytes in the new · "op", "replayed", "vjp": something runs
+              with its bytes in the new · "named": which value it has is known from here on · "op", "replayed", "vjp":
+              something runs
     number    the node's number on the tape, 0 for none; op and layer are the node's
     role      the buffer's role, and nbytes its size
     live_bytes, live_activations   of the ledger after the event
+    value     which of the tracer's `transcript.values` is in the buffer, or is computed; -1 if that is not known
+    buffer    which buffer, counted from 0 in the order in which the tracer met them; -1 if something runs
     """
 
     step: int
@@ -48,16 +53,18 @@ class Event:
     nbytes: int
     live_bytes: int
     live_activations: int
+    value: int = NONE
+    buffer: int = NONE
 
 
 class Buffer:
     """One line of the ledger: a piece of memory, its role, and who holds it."""
 
-    __slots__ = ("nbytes", "role", "unheld_role", "holders", "reference", "number", "op", "layer")
+    __slots__ = ("nbytes", "role", "unheld_role", "holders", "reference", "number", "op", "layer", "value", "index")
 
-    def __init__(self, nbytes, role, op, layer):
-        self.nbytes, self.role, self.unheld_role = nbytes, role, role
-        self.op, self.layer, self.number = op, layer, 0
+    def __init__(self, index, nbytes, role, op, layer):
+        self.index, self.nbytes, self.role, self.unheld_role = index, nbytes, role, role
+        self.op, self.layer, self.number, self.value = op, layer, 0, NONE
         self.holders = set()
 
     @property
@@ -100,6 +107,7 @@ class Tracer:
     live_bytes, peak_bytes               the same in bytes
     live(role), peak(role)               bytes of one role
     events                               everything that happened, in order (Event)
+    transcript                           the values that were computed and read, with your source lines (Transcript)
 
     Roles: parameter · input (data and constants) · value (an op's result that only your own variable keeps) ·
     activation (kept by the tape) · boundary (kept for a checkpoint, or made by one) · replayed · offloaded (a
@@ -117,7 +125,9 @@ class Tracer:
         self.live_activation_bytes = self.peak_activation_bytes = 0
         self.writes = self.reads = 0
         self.live_buffers = self.peak_buffers = self.live_bytes = self.peak_bytes = 0
+        self._buffers_met = 0
         self.events, self.step, self.workspace = [], 0, workspace
+        self.transcript = Transcript()
         self._live, self._peak = dict.fromkeys(ROLES, 0), dict.fromkeys(ROLES, 0)
         self._at_peak = dict(self._live)
         self._buffers = {}  # id of the owning array -> Buffer
@@ -179,23 +189,43 @@ class Tracer:
 
         return plot_run(self, path)
 
+    def spacetime(self, path=None):
+        """Draw which layer ran when, and what was live then, of a run of a chain of layers, as SVG text.
+
+        path  where to save it too: an .svg file
+        """
+        from .view.spacetime import draw, from_run
+
+        return draw(from_run(self), path)
+
+    def to_html(self, path):
+        """Write the player, an HTML file in which one goes through this run step by step; returns the path."""
+        from .view.player import write
+
+        return write(path, self)
+
     # ---- what the engine tells ---------------------------------------------------------------------
 
     def ran(self, op, args, arrays, out):
         """An op has run."""
         self.step += 1
+        value = self.transcript.ran(op, args, arrays, out)
         for arg, array in zip(args, arrays, strict=True):
             if isinstance(arg, Tensor):
                 node = arg._node
-                self._see(array, "value" if node is not None and node.op is not None else role_of(node))
-        self._note("op", 0, op.name, local.context.layer, "value", 0)
+                role = "value" if node is not None and node.op is not None else role_of(node)
+                buffer = self._see(array, role)
+                if role == "parameter" and buffer is not None:
+                    self._set_role(buffer, role)  # an op made it, and then it became a parameter
+        self._note("op", 0, op.name, local.context.layer, "value", 0, value)
         self._see(out, "value", op.name)
 
     def replayed(self, values, line, out):
         """A replay has run a line of a body, and keeps the value in `values` until its last use."""
         self.step += 1
         self.replayed_ops += 1
-        self._note("replayed", line.number, line.op.name, line.layer, "replayed", 0)
+        value = self.transcript.replays(line, out)
+        self._note("replayed", line.number, line.op.name, line.layer, "replayed", 0, value)
         self._hold_for_replay(values, line, self._see(out, "replayed", line.op.name, line.layer))
 
     def taken_over(self, values, replay=None):
@@ -205,6 +235,7 @@ class Tracer:
         """
         for source, array in values.items():
             buffer = self._see(array, "boundary" if source.op is not None else source.role)
+            self._name(buffer, source, array)
             self._hold_for_replay(values if replay is None else replay, source, buffer)
 
     def _hold_for_replay(self, values, line, buffer):
@@ -232,12 +263,13 @@ class Tracer:
 
     def held(self, reader, sources=None):
         """`reader` is on the tape, which now keeps the buffers of `sources`: those that its vjps will read."""
+        self.transcript.held(reader)
         if sources is None:
             sources = [reader.inputs[i] for i in reader.needs.inputs]
             if reader.needs.out:
                 sources.append(reader)
         for source in sources:
-            if source.dtype is not None:
+            if source.out is not None and source.dtype is not None:
                 self._held_for(source, reader)
 
     def _held_for(self, source, reader):
@@ -246,6 +278,7 @@ class Tracer:
         else:
             holder, first_role = source, "replayed" if local.context.phase == "replay" else "value"
         buffer = self._see(source.out, first_role, "" if source.op is None else source.op.name)
+        self._name(buffer, source, source.out)
         if buffer is None or buffer.role == "parameter":
             return
         buffer.number, buffer.layer = source.number, source.layer
@@ -258,9 +291,11 @@ class Tracer:
         self._hold(buffer, source.out, id(holder))
 
     def kept(self, family, node):
-        """A checkpoint keeps, itself, values that a policy chose; `node` is its first output."""
+        """A checkpoint keeps, itself, values that a policy chose, and copies; `node` is its first output."""
         for line, array in family.kept.items():
-            if is_array(array):
+            if isinstance(array, SlowCopy):
+                self._name(self._see(array.array, "offloaded"), line, array.array)
+            elif is_array(array):
                 buffer = self._see(array, "boundary", "" if line.op is None else line.op.name, line.layer)
                 self._hold_as_boundary(buffer, array, family, node)
 
@@ -288,10 +323,19 @@ class Tracer:
         """The sweep has passed a node; the tape drops what it held. Also of a checkpoint's family, of a copy."""
         self._release(id(node))
 
+    def evicted(self, node):
+        """A memory budget takes a node's own buffer off the tape; constants that the node reads stay."""
+        holder, key = id(node), id(memory_owner(node.out))
+        constants, end = self._held.pop(holder, set()) - {key}, self._ends.get(holder)
+        self._held[holder] = {key}
+        self._release(holder)
+        if constants:
+            self._held[holder], self._ends[holder] = constants, end
+
     def sweeps(self, node):
         """The vjps of a node run."""
         self.step += 1
-        self._note("vjp", node.number, node.op.name, node.layer, "gradient", 0)
+        self._note("vjp", node.number, node.op.name, node.layer, "gradient", 0, self.transcript.sweeps(node))
 
     def gradient(self, node, array):
         """A gradient has arrived at `node`."""
@@ -322,8 +366,11 @@ class Tracer:
         key = id(owner)
         if key in self._ignored or key in self._buffers:
             return self._buffers.get(key)
-        buffer = self._buffers[key] = Buffer(owner.nbytes, role, op, local.context.layer if layer is None else layer)
+        layer = local.context.layer if layer is None else layer
+        buffer = self._buffers[key] = Buffer(self._buffers_met, owner.nbytes, role, op, layer)
+        self._buffers_met += 1
         buffer.reference = EndOf(owner, key, weakref.WeakMethod(self._gone))
+        buffer.value = self.transcript.of_array(array)
         self.live_buffers += 1
         self.live_bytes += buffer.nbytes
         self._live[role] += buffer.nbytes
@@ -334,6 +381,12 @@ class Tracer:
             self._at_peak = dict(self._live)
         self._note_buffer("new", buffer, buffer.nbytes)
         return buffer
+
+    def _name(self, buffer, node, array):
+        """Write into the ledger whose value the buffer holds, if that was not known."""
+        if buffer is not None and buffer.value == NONE:
+            buffer.value = self.transcript.of_array(array, node)
+            self._note_buffer("named", buffer, 0)
 
     def _gone(self, key):
         buffer = self._buffers.pop(key)
@@ -389,16 +442,18 @@ class Tracer:
         self._note_buffer("role", buffer, buffer.nbytes)
 
     def _note_buffer(self, kind, buffer, nbytes):
-        self._note(kind, buffer.number, buffer.op, buffer.layer, buffer.role, nbytes)
+        self._note(kind, buffer.number, buffer.op, buffer.layer, buffer.role, nbytes, buffer.value, buffer.index)
 
-    def _note(self, kind, number, op, layer, role, nbytes):
-        counts = self.live_bytes, self.live_activations
-        self.events.append(Event(self.step, local.context.phase, kind, number, op, layer, role, nbytes, *counts))
+    def _note(self, kind, number, op, layer, role, nbytes, value, buffer=NONE):
+        about = kind, number, op, layer, role, nbytes, self.live_bytes, self.live_activations, value, buffer
+        self.events.append(Event(self.step, local.context.phase, *about))
 
 
 def speak_to_all(context):
     """Let `context.tracer` be None, the one open tracer, or all of them together, each once."""
     tracers = list(dict.fromkeys(reversed(context.tracers)))
+    if context.budget is not None:
+        tracers.insert(0, context.budget)  # the first to hear, so that it has made room when the others count
     context.tracer = Together(*tracers) if len(tracers) > 1 else tracers[0] if tracers else None
 
 

@@ -3,9 +3,13 @@
 The functions here make the exceptions; the engine raises them where it notices.
 """
 
+import inspect
 import warnings
+import weakref
 
-from .device import device_of, is_array
+import numpy
+
+from .device import device_of, is_array, to_device
 from .errors import (
     CheckpointError,
     CheckpointWarning,
@@ -52,16 +56,101 @@ def vjp_error(node, vjp, gradient, error):
 
 
 def nan_error(node, vjp, gradient, result, checkpoint):
-    """With detect_anomaly: a vjp has made a nan."""
+    """With detect_anomaly: a vjp has made a nan. Says where in its array, and what was there before."""
     inside = "" if checkpoint is None else f", inside the checkpoint at {checkpoint.line}"
     layer = f" in layer {node.layer}" if node.layer else ""
-    had_one = bool((gradient != gradient).any())
+    made, arrived = on_host(result), on_host(gradient)
+    index, count = first_where(numpy.isnan, made)
+    read = "".join(f" It read {name} = {value} there." for name, value in read_at(index, made.shape, node, vjp))
     return MinigradError(
-        f"{vjp.function.__name__}, the gradient of {node.op.name} at {node.line}{layer}{inside}, gave a nan in an "
-        f"array of shape {tuple(result.shape)}; the gradient that arrived had shape {tuple(gradient.shape)} and "
-        f"{'a nan already' if had_one else 'none'}. Look at what {node.op.name} was given there: a zero, an "
-        "infinity or a masked value can have a slope that is not a number"
+        f"{vjp.function.__name__}, the gradient of {node.op.name} at {node.line}{layer}{inside}, gave nan at "
+        f"{list(index)} of its {made.dtype}{list(made.shape)}, the first of {count}.{read} The gradient that arrived, "
+        f"{arrived.dtype}{list(arrived.shape)}, {state_of(arrived, index, made.shape)}. Look at what {node.op.name} "
+        "was given: a zero, an infinity or a masked value can have a slope that is not a number"
     )
+
+
+def on_host(gradient):
+    """A gradient (an array, a Tensor, or the scalar that NumPy makes of a 0-d result) as a NumPy array."""
+    array = getattr(gradient, "_data", gradient)
+    return to_device(array, "cpu") if is_array(array) else numpy.asarray(array)
+
+
+def first_where(is_bad, array):
+    """(index, count) of the elements for which `is_bad` holds; the index is the first one's, None if there is none."""
+    places = numpy.argwhere(is_bad(array))
+    return (tuple(map(int, places[0])), len(places)) if len(places) else (None, 0)
+
+
+def read_at(index, shape, node, vjp):
+    """(name, value at `index`) of the buffers of this shape that a vjp reads."""
+    names = node.op.parameters[: node.op.arity]
+    for name in list(inspect.signature(vjp.function).parameters)[1:]:
+        if name == "out":
+            source = node
+        elif name in names[: len(node.inputs)] and not node.op.variadic:
+            source = node.inputs[names.index(name)]
+        else:
+            continue
+        if getattr(source.out, "shape", None) == shape:
+            yield name, source.out[index]
+
+
+def state_of(arrived, index, shape) -> str:
+    """The first bad value of the gradient that arrived; if it has none, its value where the nan came out."""
+    bad, count = first_where(numpy.isnan, arrived)
+    if count:
+        return f"had a nan already at {list(bad)}, the first of {count}"
+    bad, count = first_where(numpy.isinf, arrived)
+    if count:
+        return f"was {arrived[bad]} at {list(bad)}, the first of {count} that are not finite"
+    return f"was finite, {arrived[index]} there" if arrived.shape == shape else "was finite"
+
+
+class ErrorNode:
+    """The node at which an error came up, as `error.node` has it: words and numbers, which keep nothing alive.
+
+    op, line, layer, shape, dtype, name   the node's; op is its op's name, None for a leaf
+    number    its place on the tape
+    numbers   of the nodes by which a picture may know it: its own, and those of the checkpoints it was replayed for
+    """
+
+    __slots__ = ("op", "line", "layer", "shape", "dtype", "name", "number", "numbers", "reference")
+
+    def __init__(self, node):
+        self.op = None if node.op is None else node.op.name
+        self.line, self.layer, self.shape, self.dtype, self.name = (
+            node.line, node.layer, node.shape, node.dtype, node.name
+        )  # fmt: skip
+        self.number, self.numbers, self.reference = node.number, (node.number,), weakref.ref(node)
+
+    def __repr__(self):
+        layer = f" in {self.layer}" if self.layer else ""
+        return f"<{self.op or 'leaf'} #{self.number} {tuple(self.shape)} {self.dtype}{layer} at {self.line}>"
+
+    def __getstate__(self):
+        return {name: getattr(self, name) for name in self.__slots__ if name != "reference"}
+
+    def __setstate__(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.reference = None
+
+    @property
+    def node(self):
+        """The node itself, as long as something else keeps it alive; then None."""
+        return None if self.reference is None else self.reference()
+
+
+def locate(error, nodes):
+    """Let `error.node` be the first of these nodes, unless it is one already; the others are the checkpoints around.
+
+    Returns the error.
+    """
+    if getattr(error, "node", None) is None:
+        error.node = ErrorNode(nodes[0])
+    error.node.numbers = tuple(dict.fromkeys([*error.node.numbers, *(node.number for node in nodes)]))
+    return error
 
 
 def vjp_shape_error(node, vjp, got, expected):
@@ -75,10 +164,11 @@ def vjp_shape_error(node, vjp, got, expected):
 def freed_error(node):
     """Backward comes to a node for the second time."""
     what = f"{node.op.name} at {node.line}" if node.op is not None else repr(node)
-    return GraphFreedError(
+    error = GraphFreedError(
         f"backward needs what the tape kept for {what} ({node.dtype}{list(node.shape)}), and an earlier backward has "
         "freed it. Call that one with retain_graph=True, or compute the loss again"
     )
+    return locate(error, [node])
 
 
 def overwritten_error(leaf, reader):
@@ -101,11 +191,12 @@ def smuggled_error(node):
 
 def verify_error(line):
     """A replayed op gave other bits than its first run."""
-    return CheckpointError(
+    error = CheckpointError(
         f"the replay of {line.op.name} at {line.line} gave another value than its first run "
         f"({line.dtype}{list(line.shape)}), and it is the first op of the checkpoint that does. Either the op is "
         "not a pure function of its inputs and settings, or something wrote into a buffer behind the tape"
     )
+    return locate(error, [line])
 
 
 def warn_useless(region, kept, plain):

@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 from minigrad import schedules as s
-from tests.test_profile import run
+from tests.test_profile import random_chain, run
 
 
 def uneven_chain(seed, layers=12):
@@ -80,3 +80,19 @@ def test_it_is_made_for_one_chain_only():
     layers, x = uneven_chain(3)
     with pytest.raises(mg.ArgumentError, match="made for 12 layers"):
         mg.checkpoint_sequential(layers[:5], mg.fit(layers, x, "1GB", repeats=1), x)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_hetero_on_a_measured_profile_never_exceeds_its_budget(seed, same_bits):
+    """On layers of any kind, with dropout, statistics, views and constants that several of them read."""
+    layers, x = random_chain(seed, longest=14)
+    measured = mg.profile(layers, x, repeats=1)
+    tracer, plain = run(layers, s.store_all(), x)
+    everything = s.hetero(measured, "1GB")
+    assert run(layers, everything, x)[0].replayed_ops == tracer.replayed_ops  # by a layer's own checkpoint, if any
+    least, most = everything.least_budget, tracer.peak_activation_bytes
+    for budget in {least, (least + most) // 2, max(least, most * 2 // 3), max(least, most)}:
+        schedule = s.hetero(measured, budget)
+        tracer, gradients = run(layers, schedule, x)
+        assert tracer.peak_activation_bytes <= schedule.predicted_bytes <= budget
+        same_bits(gradients, plain)

@@ -308,7 +308,7 @@ def test_a_step_says_whose_turn_it_is_and_shows_the_line_and_the_vjp(shown, runs
 
 
 def test_two_runs_stand_side_by_side_on_one_time_line(shown, runs):
-    left, right = shown.evaluate("[...document.querySelectorAll('article')].map(e => e.getBoundingClientRect().toJSON())")
+    left, right = shown.evaluate("player.runs.map(run => run.article.getBoundingClientRect().toJSON())")
     assert left["top"] == right["top"] and left["right"] < right["left"]
     assert shown.texts("h2")[:2] == list(NAMES)
     go(shown, runs["store all"].step + 3)
@@ -399,16 +399,14 @@ def test_no_state_is_told_by_colour_alone(shown):
 
 def look_of(browser, state):
     """How a box in this state looks."""
-    return browser.evaluate(
-        """(() => {
-            const graph = document.querySelector(".graph svg"), data = "%s" === "input" ? "data" : "";
-            graph.insertAdjacentHTML("beforeend", `<g class="box s-%s ${data}"><rect/><text>x</text></g>`);
-            const [rect, text] = graph.lastElementChild.children, look = getComputedStyle(rect);
-            return {fill: look.fill, dashes: look.strokeDasharray, width: look.strokeWidth, corner: look.rx,
-                    text: getComputedStyle(text).fill};
-        })()"""
-        % (state, state)
-    )
+    drawing = """
+        const graph = document.querySelector(".graph svg"), data = state === "input" ? "data" : "";
+        graph.insertAdjacentHTML("beforeend", `<g class="box s-${state} ${data}"><rect/><text>x</text></g>`);
+        const [rect, text] = graph.lastElementChild.children, look = getComputedStyle(rect);
+        return {fill: look.fill, dashes: look.strokeDasharray, width: look.strokeWidth, corner: look.rx,
+                text: getComputedStyle(text).fill};
+    """
+    return browser.evaluate(f"(state => {{{drawing}}})({json.dumps(state)})")
 
 
 def test_names_that_are_markup_are_shown_as_text(chromium, pages):

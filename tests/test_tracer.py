@@ -211,3 +211,10 @@ def test_the_peak_with_named_workspace_is_tracemallocs_peak(schedule):
     run(tracer)
     assert tracer.peak("workspace") > 0
     assert abs(tracer.peak_bytes - outside - peak) < 0.02 * peak
+
+
+def test_a_parameter_that_an_op_has_made_is_a_parameter():
+    with mg.Tracer() as tracer:
+        weight = (mg.ones((3, 3)) * 2).detach().requires_grad_()
+        (mg.ones((2, 3)) @ weight).sum().backward()
+    assert tracer.peak_activations == 1 and tracer.live("parameter") == weight.nbytes

@@ -167,13 +167,13 @@ class Needs:
         self.gradients = (0, *costs.gradient_bytes)  # of each activation; that of the chain's input is never asked
         held = (*costs.held_output_bytes[:-1], 0)
         self.waiting = (0, *map(sum, zip(costs.gradient_bytes, held, strict=True)))  # at the end of a replayed stretch
-        self.advancing = [self._advancing(start, costs.passing_extra) for start in range(self.layers)]
-        self.first_run = [self._advancing(start, costs.forward_extra) for start in range(self.layers)]
+        self.advance_in_replay = [self._advance(start, costs.passing_extra) for start in range(self.layers)]
+        self.advance_in_first_run = [self._advance(start, costs.forward_extra) for start in range(self.layers)]
         held = [(costs.held_bytes(i, False), costs.held_bytes(i, True)) for i in range(self.layers)]
         self.held_whole, self.held_rest = zip(*held, strict=True)
 
-    def _advancing(self, start, extra):
-        """For each cut: the most that running start..cut without a tape holds, if every input goes after its use."""
+    def _advance(self, start, extra):
+        """For each cut: the most that running start..cut without a tape holds. `extra`: of each layer but the first."""
         held = self.activations
         inner = [held[start] + held[i] + held[i + 1] + extra[i] for i in range(start + 1, self.layers - 1)]
         return numpy.maximum.accumulate([held[start] + held[start + 1] + self.costs.forward_extra[start], *inner])
@@ -187,6 +187,7 @@ class Needs:
         return self.held_rest[layer] if is_rest else self.held_whole[layer]
 
     def input_in_backward(self, layer, is_rest):
+        """Its input, if that is still there when backward comes to it."""
         return 0 if is_rest and self.lets_go[layer] else self.activations[layer]
 
     def last(self, layer, is_rest):
@@ -213,8 +214,8 @@ class Needs:
         cuts = stop - start - 1
         if not self.is_counted(stop):
             return numpy.zeros(cuts, int)
-        advancing = self.advancing if stop < self.layers else self.first_run
-        return advancing[start][:cuts] + self.waiting[stop]
+        advance = self.advance_in_replay if stop < self.layers else self.advance_in_first_run
+        return advance[start][:cuts] + self.waiting[stop]
 
     def everything(self, start, stop, is_rest):
         """Tape the whole stretch, or rest."""
@@ -275,10 +276,7 @@ class Table:
 
     def _fill(self):
         layers = self.needs.layers
-        rests = numpy.empty(
-            (layers, self.slots + 1)
-        )  # the rows of each rest start..stop, + the time to come to its start
-        space = numpy.empty((layers, self.slots + 1))
+        rests, space = numpy.empty((2, layers, self.slots + 1))  # rests[start]: of start..stop, + all forward before it
         for stop in range(1, layers + 1):
             for start in reversed(range(stop)):
                 cuts = stop - start - 1
