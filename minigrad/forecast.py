@@ -131,6 +131,14 @@ class Ledger:
             return (self.is_forward and is_given) or node in self.in_slow_memory
         return self.of[node] not in self.memory[node].holders
 
+    def backward(self):
+        """Sweep the tape, the youngest line first."""
+        while self.tape:
+            taped = self.tape.pop()
+            if isinstance(taped.line, Call):
+                self.replay(taped)
+            self.release(taped)
+
     def replay(self, taped):
         """Run a checkpoint's lines again: values are held until their last use, and taped lines hold theirs."""
         call = taped.line
@@ -226,11 +234,3 @@ class Forecast(Ledger):
         work = Work(body, sweep=[output for output in body.outputs if output.requires_grad])
         for line in body.lines:
             self.write(line, work)
-
-    def backward(self):
-        """Sweep the tape, the youngest line first."""
-        while self.tape:
-            taped = self.tape.pop()
-            if isinstance(taped.line, Call):
-                self.replay(taped)
-            self.release(taped)

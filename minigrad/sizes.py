@@ -1,9 +1,9 @@
 """What one layer of a chain holds in each of the things that a schedule may do with it.
 
 A schedule runs a layer for its output alone, tapes it in the middle of a stretch, or tapes it as the last one of a
-stretch that is replayed. Each is walked through without arrays (`forecast.Ledger`), and the highest point and the end
-are read off. `costs_of` puts the layers together into the numbers that `schedules.hetero` works on. They are upper
-bounds: what two layers share counts in both.
+stretch that is replayed; then it is swept. Each is walked through without arrays (`forecast.Ledger`), and the highest
+point and the end are read off. `costs_of` puts the layers together into the numbers that `schedules.hetero` works on.
+They are upper bounds: what two layers share counts in both.
 """
 
 from .forecast import Ledger
@@ -21,6 +21,7 @@ class LayerSizes:
     forward_extra      beyond input and output, while it runs for its output alone
     passing_extra      the same if its input may go as soon as it has been used
     held_output_bytes  of its outputs those that its own vjps read: they stay while a stretch that it ends is replayed
+    backward_extra     beyond input and kept_bytes, while it is swept: what a checkpoint of its own replays
     last               the layer as the last of a replay, its output at hand
     last_again         the same, its output to be made again
     """
@@ -42,6 +43,8 @@ class LayerSizes:
         self.held_output_bytes = self.bytes_of(own)
         self.last = self.walk(Work(body, sweep=swept, live=own), [*inputs, *others, *own])
         self.last_again = self.walk(Work(body, sweep=swept), [*inputs, *others])
+        walks = taped, self.last, self.last_again
+        self.backward_extra = max(walk.most_in_backward - walk.kept for walk in walks)
 
     def bytes_of(self, nodes):
         found = {self.memory[node] for node in nodes if node in self.memory}
@@ -59,7 +62,19 @@ class LayerSizes:
             ledger.take(node, values)
         ledger.execute(self.body, work, values, taped=True)
         ledger.most, ledger.kept = ledger.peak_activation_bytes - before, ledger.live_activation_bytes - before
+        ledger.peak_activation_bytes = ledger.live_activation_bytes
+        self.sweep(ledger)
+        ledger.most_in_backward = ledger.peak_activation_bytes - before
         return ledger
+
+    def sweep(self, ledger):
+        """Backward through the layer. What is read off afterwards is about the moment before."""
+        lines_run, holders = ledger.lines_run, {memory: set(memory.holders) for memory in self.memory.values()}
+        ledger.lines_run = []
+        ledger.backward()
+        ledger.lines_run = lines_run
+        for memory, held in holders.items():
+            memory.holders = held
 
     @property
     def last_kept_bytes(self):
@@ -96,6 +111,7 @@ def costs_of(layers, data_bytes, line_seconds) -> LayerCosts:
                 "forward_extra": sizes.forward_extra,
                 "passing_extra": sizes.passing_extra,
                 "taped_extra": sizes.taped_extra,
+                "backward_extra": sizes.backward_extra,
                 "last_forward": sum(line_seconds[line] for line in last.lines_run),
                 "last_kept_bytes": sizes.last_kept_bytes,
                 "last_extra": sizes.last_extra if is_at_hand else sizes.last_extra_again,
