@@ -46,6 +46,7 @@ class Ledger:
         self.lines_run = []
         self.tape, self.of = [], {}  # what is on the tape, the youngest last; node -> the Taped that stands for it
         self.in_slow_memory, self.is_forward, self.given = set(), True, ()
+        self.retained = set()  # nodes whose values some reader keeps
         self.ahead = {}  # node that has come back from slow memory -> its holder, until a replay takes it
 
     # ---- the ledger --------------------------------------------------------------------------------
@@ -70,6 +71,7 @@ class Ledger:
 
     def retain(self, node, reader):
         """The tape keeps a node's value for `reader`: the line that made it holds it, and of data the reader does."""
+        self.retained.add(node)
         holder = self.of.get(node, reader)
         if node in self.of:
             holder.outputs.add(node)

@@ -35,10 +35,10 @@ class LayerSizes:
         advanced, passing = self.walk(run, [*inputs, *others]), self.walk(run, others, inputs)
         self.forward_extra = max(0, advanced.most - self.output_bytes)
         self.passing_extra = max(0, passing.most - self.output_bytes - input_bytes)
-        self.walk(tape, others, inputs)
-        self.reads_input = any(memory[node].holders for node in inputs)
-        taped = self.walk(tape, [*inputs, *others])
-        self.kept_bytes, self.taped_extra = taped.kept, taped.most - taped.kept
+        taped, alone = self.walk(tape, [*inputs, *others]), self.walk(tape, others, inputs)
+        self.reads_input = not alone.retained.isdisjoint(inputs)
+        self.kept_bytes = taped.kept if self.reads_input else alone.kept  # a view keeps its input's memory
+        self.taped_extra = max(0, taped.most - self.kept_bytes)
         own = [output for output in swept if output in Work(body, sweep=swept, live=swept).read]
         self.held_output_bytes = self.bytes_of(own)
         self.last = self.walk(Work(body, sweep=swept, live=own), [*inputs, *others, *own])
