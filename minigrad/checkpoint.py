@@ -17,7 +17,7 @@ from .advice import warn_if_useless
 from .errors import ArgumentError
 from .modes import local
 from .place import source_line, user_position
-from .replay import PLAIN, Body, Manner, Work, checkpoint_nodes, digest, execute, results, tape_call
+from .replay import PLAIN, Body, Manner, Work, checkpoint_nodes, digest, execute, may_run_for_values, results, tape_call
 from .schedules import as_schedule
 from .schedules.schedule import whole_number
 from .tape import hollow
@@ -287,7 +287,8 @@ class Region:
         work = body.work(sweep=swept, live=kept)
         arrays = [self.outside.get(source) for source in body.boundary]
         if self.outer is None:
-            body.substitute({s: hollow(s) for s in body.boundary if s not in work.read and s is not hollow(s)})
+            if not may_run_for_values(body):
+                body.substitute({s: hollow(s) for s in body.boundary if s not in work.read and s is not hollow(s)})
             warn_if_useless(self, body, work, kept)
         return checkpoint_nodes(body, body.boundary, arrays, work, outputs, local.context.layer, self.where, kept)
 

@@ -111,19 +111,21 @@ class Ledger:
         self.tape.append(taped)
         for source, actual in zip(call.body.boundary, call.inputs, strict=True):
             if source in work.read:
-                self.keep_boundary(actual, taped)
+                self.keep_boundary(actual, taped, flows=source in work.taped)
         for node in call.outputs:
             self.of[node] = taped
 
-    def keep_boundary(self, node, taped):
+    def keep_boundary(self, node, taped, flows):
         """A boundary is retained as any value is, or goes to slow memory, if the tape does not hold it anyway."""
         if taped.line.body.manner.window is not None and self.is_offloaded(node):
             if node not in self.in_slow_memory:
                 self.in_slow_memory.add(node)
                 self.writes += 1
             taped.copies.add(node)
-        else:
+        elif flows or node.op is None:
             self.retain(node, taped)
+        else:
+            self.retain_constant(node, taped)
 
     def is_offloaded(self, node):
         if not self.memory[node].counts:

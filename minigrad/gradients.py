@@ -10,6 +10,7 @@ import functools
 import numpy
 
 from .device import array_module
+from .discard import Discarding, restore
 from .errors import ArgumentError, NoGradientError, ShapeError
 from .modes import Mode, local
 from .tensor import Tensor, as_operand, refuse_smuggled
@@ -21,18 +22,26 @@ def read_array(source, reader):
     if source.number > reader.number:
         raise overwritten_error(source, reader)
     out = source.out
-    return value_in_a_region(source) if out is None else out
+    return missing_value(source, reader) if out is None else out
 
 
-def value_in_a_region(source):
-    """A value that the tape does not hold, but that a region which is still open can give."""
+def missing_value(source, reader):
+    """A value that the tape does not hold, but that a region which is still open can give, or a memory budget."""
     region = local.context.open_region
     while region is not None and not source.freed:
         value = region.value(source)
         if value is not None:
             return value
         region = region.outer
-    raise freed_error(source)
+    if type(source) is Discarding and not source.freed:
+        return restore(source, read_array)
+    from .eviction import entry_of  # when something is missing
+
+    if source.freed or entry_of(source) is None:
+        raise freed_error(source)
+    from .rematerialise import rematerialise
+
+    return rematerialise(source, reader)
 
 
 def read_tensor(source, reader):

@@ -18,17 +18,19 @@ class Context:
     open_region  the same, also while a `mg.grad` in it computes without being recorded
     tape    the `mg.Tape` that writes down what runs, or None
     tracer  the `mg.Tracer` that is watching, or None
+    budget  the pool of the `mg.memory_budget` that is in force, or None
     layer   path of the nn layers that are running, such as "blocks.3.attn"
     phase   "forward", "replay" or "backward": what the engine is doing now
     """
 
     __slots__ = (
-        "grad", "anomaly", "region", "open_region", "tape", "tracer", "tracers", "layer", "phase", "outer_modes",
+        "grad", "anomaly", "region", "open_region", "tape", "tracer", "tracers", "budget", "layer", "phase",
+        "outer_modes",
     )  # fmt: skip
 
     def __init__(self):
         self.grad, self.anomaly = True, False
-        self.region = self.open_region = self.tape = self.tracer = None
+        self.region = self.open_region = self.tape = self.tracer = self.budget = None
         self.tracers = []  # those that are watching, the innermost last; `tracer` speaks to all of them
         self.layer = ""
         self.phase = "forward"

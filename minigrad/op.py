@@ -303,7 +303,8 @@ def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, code, 
     if len(needs.vjps) != len(inputs):
         for i, source in enumerate(inputs):
             if i not in needs.inputs:
-                inputs[i] = hollow(source)  # of constants that no vjp reads, keep no data
+                if context.budget is None:  # under a budget this op may have to run again
+                    inputs[i] = hollow(source)  # of constants that no vjp reads, keep no data
             elif source.op is not None and not needs.differentiates(i):
                 inputs[i] = Leaf(arrays[i])  # read, but no gradient flows: the sweep may never pass it
     inputs = tuple(inputs)
@@ -315,7 +316,7 @@ def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, code, 
     if needs.out:
         node.out = out
     if context.tracer is not None:
-        context.tracer.held(node)
+        context.tracer.held(node, None if context.budget is None else context.budget.kept_by(node))
     if context.tape is not None:
         context.tape.nodes.append(node)
     return node

@@ -312,7 +312,8 @@ def fresh_input(source, values, fresh):
     if source.dtype is None:
         return source
     if source not in fresh:
-        fresh[source] = constant_like(source, values.get(source))
+        # Its readers retain the data; under a budget an op that does not read it may have to run again.
+        fresh[source] = constant_like(source, None if local.context.budget is None else values.get(source))
     return fresh[source]
 
 
@@ -353,9 +354,8 @@ def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where, kept=Non
         region.add(Call(body, inputs, tuple(nodes), layer, where), arrays)
         return nodes
     if context.tracer is not None:
-        read = [actual for source, actual in zip(body.boundary, inputs, strict=True) if source in work.read]
         for node in nodes:
-            context.tracer.held(node, [actual for actual in read if actual.out is not None])
+            context.tracer.held(node, held_boundary(body, inputs, work))
         context.tracer.kept(family, nodes[0])
     if context.tape is not None:
         context.tape.nodes.extend(nodes)
@@ -367,13 +367,27 @@ def retain_boundary(body, inputs, arrays, work, family):
     inputs = list(inputs)
     for index, (source, array, actual) in enumerate(zip(body.boundary, arrays, inputs, strict=True)):
         if source not in work.read:
-            continue
-        if body.manner.window is not None and can_be_offloaded(actual, body.manner.given):
+            inputs[index] = actual if may_run_for_values(body) else hollow(actual)
+        elif body.manner.window is not None and can_be_offloaded(actual, body.manner.given):
             family.kept[source] = offload(actual, array)
             inputs[index] = hollow(actual)
+        elif actual.op is not None and source not in work.taped:
+            inputs[index] = constant_like(actual, array)  # read, but no gradient flows: the sweep may never pass it
         elif actual.out is None:
             keep(actual, array)
     return tuple(inputs)
+
+
+def held_boundary(body, inputs, work):
+    """Of a checkpoint node's inputs those whose values it holds."""
+    needs_all = may_run_for_values(body)
+    pairs = zip(body.boundary, inputs, strict=True)
+    return [actual for source, actual in pairs if source in work.read or (needs_all and actual.op is None)]
+
+
+def may_run_for_values(body):
+    """Whether the body may have to run for its outputs alone, so that it needs also what its replay does not read."""
+    return body.manner.discard or local.context.budget is not None
 
 
 def verify(line, out, digests):

@@ -183,16 +183,24 @@ class Tracer:
         )
         return table(("role", "now", "at the peak", "own peak"), rows, right=(1, 2, 3), note=note)
 
-    def plot(self, path):
-        """Draw the memory curve of this run, stacked by role, to a PNG, SVG or PDF file."""
-        from .view.curves import plot_run
+    def plot(self, path=None, what="bytes"):
+        """Draw the memory curve of this run, stacked by role, with its phases and its peak.
 
-        return plot_run(self, path)
+        path  an .svg, .png or .pdf file, which is returned; None: the figure is returned, and a notebook shows it
+        what  "bytes": all live bytes; "activations": how many are live
+
+        Without matplotlib the curve is printed as text; a file is then a MinigradError, which says how to get it.
+        """
+        from .view.curves import plot_or_print
+
+        return plot_or_print(self, path, what)
 
     def spacetime(self, path=None):
-        """Draw which layer ran when, and what was live then, of a run of a chain of layers, as SVG text.
+        """Draw which layer ran when, and what was live then, as SVG text: a column a layer, a row a step.
 
         path  where to save it too: an .svg file
+
+        For a chain of layers, run by checkpoint_sequential or an nn.Sequential. ArgumentError if there is none.
         """
         from .view.spacetime import draw, from_run
 

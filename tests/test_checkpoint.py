@@ -592,3 +592,13 @@ def test_checkpoint_sequential_runs_every_layer_once_for_any_number_of_segments(
     assert calls == [4, 4, 4, 4]
     with pytest.raises(mg.ArgumentError, match="at least one layer"):
         mg.checkpoint_sequential([], 1, x)
+
+
+def test_a_boundary_through_which_no_gradient_flows_is_let_go_too(parameter):
+    """The sweep never passes it, so it is the checkpoint's own to hold."""
+    x, w = parameter(3), parameter(3, seed=1)
+    gate = mg.tanh(x) * 2
+    with mg.Tracer() as tracer:
+        loss = mg.checkpoint(lambda t, g: mg.tanh(t * mg.sign(g).detach()) * t, w, gate).sum()
+        loss.backward()
+    assert tracer.live_activations == 0

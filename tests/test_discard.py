@@ -120,3 +120,10 @@ def test_reading_it_after_backward_is_the_usual_error(parts):
     loss = run(parts, False)[-1]
     with pytest.raises(mg.GraphFreedError):
         loss.backward()
+
+
+def test_a_constant_that_only_the_forward_reads_is_there_when_the_output_is_asked_for(parameter):
+    x, constant = parameter(3), mg.tensor([1.0, 2.0, 3.0], dtype="float64")
+    y = mg.checkpoint(lambda t: mg.sin(t) + constant, x, keep_output=False)
+    (found,) = mg.grad((y * y).sum(), x)
+    np.testing.assert_allclose(found.numpy(), 2 * (np.sin(x.numpy()) + constant.numpy()) * np.cos(x.numpy()))

@@ -5,12 +5,13 @@ import sys
 import pytest
 
 import minigrad as mg
+from minigrad import eviction
 from minigrad.checkpoint import Region
 from minigrad.forecast import Ledger
 from minigrad.replay import Manner
 from minigrad.tape import Node
 from minigrad.walk import Sweep
-from tests import conftest, test_all_schedules, test_discard, test_offload, test_online_loop, test_profile
+from tests import conftest, test_all_schedules, test_budget, test_discard, test_offload, test_online_loop, test_profile
 from tests.test_mutations import test_a_broken_engine_turns_the_suite_red as turns_red
 
 replay_module, offload_module = sys.modules["minigrad.replay"], sys.modules["minigrad.offload"]
@@ -70,6 +71,10 @@ def a_forecast_lets_nothing_go(monkeypatch):
     monkeypatch.setattr(Ledger, "let_go", lambda self, memory, holder: None)
 
 
+def eviction_forgets_the_neighbourhood(monkeypatch):
+    monkeypatch.setitem(eviction.HEURISTICS, "dtr", eviction.local_dtr)
+
+
 def of(test, *args):
     return lambda: test(*args)
 
@@ -105,6 +110,7 @@ MUTATIONS = [
     (a_policy_keeps_everything, kept_matmuls),
     (outputs_are_kept, discarding(test_discard.test_one_boundary_less_for_each_checkpoint, bits)),
     (a_loop_forgets_no_state, of(test_online_loop.test_while_it_runs_it_holds_no_more_states_than_slots, chain)),
+    (eviction_forgets_the_neighbourhood, of(test_budget.test_a_hundred_layers_and_the_neighbourhood, chain, bits, 20)),
     (a_forecast_lets_nothing_go, of(test_profile.test_a_forecast_of_the_reference_chain_is_its_plan, chain)),
 ]  # fmt: skip
 
