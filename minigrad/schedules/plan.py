@@ -82,6 +82,21 @@ class Plan:
 
         return draw(self, max_depth, max_rows)
 
+    def draw(self, path=None):
+        """Draw which layer runs when, and what is live then, as SVG text: a column a layer, a row a step.
+
+        path  where to save it too: an .svg file
+
+        A notebook shows the picture itself. ArgumentError for another kind of file, or more than two million steps.
+
+        >>> import minigrad as mg
+        >>> mg.schedules.uniform(10).plan(100).draw().startswith("<svg")
+        True
+        """
+        from ..view.spacetime import draw, from_plan  # pictures are imported when somebody wants one
+
+        return draw(from_plan(self), path)
+
     def to_json(self, max_depth: int | None = None) -> str:
         """The plan as JSON, numbers and tree; `mg.schedules.from_json` makes a Schedule of it again.
 
