@@ -12,14 +12,17 @@ PIP_FLAGS := --quiet --disable-pip-version-check --config-settings editable_mode
 TORCH ?= torch==2.13.0
 ORACLE := .venv-oracle/ready
 
-.PHONY: help demo test lint bench oracle pictures clean
+.PHONY: help demo test lint bench oracle lesson lessons check pictures clean
 help:
 	@echo "make demo    run the demonstration"
+	@echo "make lesson N=07   run lesson 07; \`.venv/bin/python -m minigrad lessons\` lists them all"
+	@echo "make check N=07    look at your answers in lessons/exercises to lesson 07"
+	@echo "make lessons   run all lessons, and time them"
 	@echo "make test    run the tests; ARGS=\"-k tape -x\" is handed to pytest"
 	@echo "make lint    check the code with ruff"
 	@echo "make bench   measure recording, the sweep and the import"
 	@echo "make oracle  compare every op, layer and optimizer with $(TORCH); ARGS=\"-k conv\" for some"
-	@echo "make pictures   draw the pictures of the README again"
+	@echo "make pictures   draw all pictures of the README and the lessons again"
 	@echo "make clean   remove .venv, .venv-oracle and everything else that was made here"
 	@echo "PYTHON=...   after any of these: the Python to use (now $(PYTHON))"
 
@@ -39,8 +42,17 @@ bench: $(READY)
 oracle: $(ORACLE)
 	@.venv-oracle/bin/python -m tests.oracle.run $(ARGS)
 
+lesson: $(READY)
+	@.venv/bin/python -m minigrad lessons --run "$(N)"
+
+lessons: $(READY)
+	@.venv/bin/python -m minigrad lessons --run all
+
+check: $(READY)
+	@.venv/bin/python -m minigrad lessons --check "$(N)"
+
 pictures: $(READY)
-	@.venv/bin/python -m minigrad demo --out lessons/pictures
+	@.venv/bin/python -m minigrad pictures --out lessons/pictures
 
 clean:
 	rm -rf .venv .venv-oracle out build dist *.egg-info .pytest_cache .hypothesis .ruff_cache

@@ -9,6 +9,8 @@ COMMANDS = {
     "play": ("minigrad.play", "run a script, and write a page in which one plays its first backward back and forth"),
     "step": ("minigrad.step", "run a script, and step through its first backward at a prompt"),
     "plan": ("minigrad.plans", "what a schedule of checkpoints costs, as a tree or as code; all schedules compared"),
+    "lessons": ("minigrad.course", "the course: list its lessons, open or run one, look at your exercises"),
+    "pictures": ("minigrad.pictures", "draw the pictures of the README and of the lessons again"),
     "ops": ("minigrad.catalogue", "every op: what its gradients read, and whether they can be differentiated again"),
 }
 

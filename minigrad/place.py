@@ -9,11 +9,11 @@ import sys
 
 
 def _engine_files():
-    """The files whose frames are not the user's: all of the package but its demo, which is a program."""
+    """The files whose frames are not the user's: all of the package but the programs in it."""
     files = set()
     for folder, _, names in os.walk(os.path.dirname(os.path.abspath(__file__))):
         files.update(os.path.join(folder, name) for name in names if name.endswith(".py"))
-    return {file for file in files if os.path.basename(file) != "demo.py"}
+    return {file for file in files if os.path.basename(file) not in ("demo.py", "gallery.py")}
 
 
 ENGINE_FILES = _engine_files()

@@ -7,6 +7,8 @@ leaves get at the very end.
 """
 
 import heapq
+import threading
+import weakref
 
 from .advice import is_held_constant, warn_if_whole
 from .errors import MinigradError
@@ -16,7 +18,17 @@ from .offload import SlowCopy, fetch_ahead, remember
 from .replay import Work, constant_like, execute, is_entangled
 from .tape import hollow, next_number, number_of, reachable
 from .tensor import Tensor
-from .words import freed_error, nan_error, vjp_error
+from .words import freed_error, locate, nan_error, vjp_error
+
+
+class Here(threading.local):
+    """The walks of this thread that are under way, for whoever wants a picture of where they are."""
+
+    def __init__(self):
+        self.walks = weakref.WeakSet()
+
+
+here = Here()
 
 
 class Sweep:
@@ -38,8 +50,10 @@ class Sweep:
         self.wanted = None if targets is None else leading_to(self.targets, [t._node for t, _ in seeds])
         self.start = next_number()
         self.buffers_freed, self.replays = 0, 0
-        self.came_from = {}  # with detect_anomaly: number of a replayed node -> its checkpoint node
+        self.came_from = {}  # first number of a replay's fresh nodes -> its checkpoint node, the innermost replay last
         self.stands_for = {}  # fresh node of a replay -> the checkpoint nodes whose gradient it completes
+        self.began_at = frozenset(tensor._node.number for tensor, _ in seeds)
+        here.walks.add(self)
         tracer = local.context.tracer
         for tensor, gradient in seeds:
             if tracer is not None:
@@ -52,10 +66,16 @@ class Sweep:
         context = self.context
         while self.heap:
             node = heapq.heappop(self.heap)[1]
-            if self.create_graph or node.body is not None or context.tracer or context.region:
-                yield self.step_in_modes(node)
-            else:
-                yield self.step(node)  # arrays only: there is nobody whom the modes would concern
+            try:
+                if self.create_graph or node.body is not None or context.tracer or context.region:
+                    fields = self.step_in_modes(node)
+                else:
+                    fields = self.step(node)  # arrays only: there is nobody whom the modes would concern
+            except MinigradError as error:
+                locate(error, [node, *self.checkpoints_around(node)])
+                raise
+            yield fields
+            fields = None
         yield from self.finish()
 
     def give(self, node, gradient):
@@ -112,7 +132,7 @@ class Sweep:
             if results is not None:
                 results.append(result)
             if anomaly and has_nan(result):
-                raise nan_error(node, vjp, gradient, result, self.came_from.get(node.number))
+                raise nan_error(node, vjp, gradient, result, next(iter(self.checkpoints_around(node)), None))
             if shape != source.shape or result.dtype is not source.dtype or not shape:
                 result = fit(result, source, node, vjp)
             if tracer is not None:
@@ -233,8 +253,7 @@ class Sweep:
         fresh = inputs | {source: bring_back(source, copy, values, inputs) for source, copy in copies.items()}
         self.run_again(body, work, values, fresh)
         copies.clear()  # until now they were there for checkpoints inside this one
-        if self.context.anomaly:
-            self.came_from.update((new.number, node) for new in fresh.values() if new.number > self.start)
+        self.note_replay(node, [new.number for new in fresh.values() if new.number > node.number])
         for line, sibling in entangled.items():
             if line in fresh:
                 self.stands_for[fresh[line]] = sibling, *self.stands_for.pop(sibling, ())
@@ -253,6 +272,21 @@ class Sweep:
         finally:
             if context.tracer is not None:
                 context.tracer.replay_ended()
+
+    def note_replay(self, node, numbers):
+        """Remember which checkpoint the nodes of these numbers were replayed for, until the walk has passed them."""
+        while self.came_from and next(reversed(self.came_from)) > node.number:
+            self.came_from.popitem()  # the walk takes the youngest first: it is through with that replay
+        if numbers:
+            self.came_from[min(numbers)] = node
+
+    def checkpoints_around(self, node):
+        """The checkpoint whose replay has put this node on the tape, the one that this was replayed for, and so on."""
+        around = []
+        for first, checkpoint in reversed(self.came_from.items()):
+            if first <= (around[-1] if around else node).number:
+                around.append(checkpoint)
+        return around
 
     def extend_wanted(self, fresh):
         """Of the fresh nodes of a replay, follow those that lead to a target, or stand for one."""

@@ -1,12 +1,15 @@
 """What all tests share: no cycle collector, no clocks in hypothesis, a seed, and the reference chain."""
 
 import gc
+import os
 import warnings
 
-import numpy as np
-import pytest
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: small matrices are no work for many threads
 
-import minigrad as mg
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+import minigrad as mg  # noqa: E402
 
 try:
     from hypothesis import settings

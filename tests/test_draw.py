@@ -17,10 +17,13 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 from minigrad.view import dot
-from minigrad.view.boxes import repeats_at
-from minigrad.view.markup import CROSSING, INPUT, OP, PARAMETER
+from minigrad.view.layers import repeats_at
+from minigrad.view.looks import LOOKS
+from minigrad.view.palette import CROSSING
 
-HELD, DROPPED = OP[1], "white"
+HELD, BOUNDARY, INPUT, PARAMETER, DROPPED = (
+    LOOKS[state][0]["fillcolor"] for state in ("activation", "boundary", "input", "parameter", "dropped")
+)
 
 
 def has_dot():
@@ -110,8 +113,8 @@ def test_each_node_is_a_box_and_each_use_an_edge():
             (mul, keys[loss]),
         ]
     )
-    assert "matmul" in graph.words(keys[h]) and "float32[1, 2] · 8 B" in graph.words(keys[h])
-    assert "test_draw.py:" in graph.nodes[keys[h]]["tooltip"]
+    assert "matmul" in graph.words(keys[h]) and "[1, 2] · 8 B" in graph.words(keys[h])
+    assert re.search(r"test_draw.py:\d+ .* float32\[1, 2\]", graph.nodes[keys[h]]["tooltip"])
     assert graph.words(keys[w]).startswith("w") and graph.words(keys[x]).startswith("x")
 
 
@@ -138,7 +141,7 @@ def test_filled_is_what_the_tape_holds_and_hollow_what_it_does_not():
         graph.words(key).split("(")[0].split()[0]: node["fillcolor"] for key, node in graph.nodes.items()
     }
     assert fills == {
-        "matmul": DROPPED, "tanh": HELD, "sum": DROPPED, "input": INPUT[1], "parameter": PARAMETER[1]
+        "matmul": DROPPED, "tanh": HELD, "sum": DROPPED, "input": INPUT, "parameter": PARAMETER
     }  # fmt: skip
     loss.backward()
     graph = Read(mg.draw(loss))
@@ -151,6 +154,22 @@ def test_plain_numbers_and_settings_stand_in_the_label():
     assert len(graph.nodes) == 4
     assert "mul(·, 2.5)" in graph.words(graph.find("mul")).replace(" (", "(")
     assert "axis=0" in graph.words(graph.find("sum")) and "keepdims" not in graph.source
+
+
+def test_a_dtype_is_written_where_it_is_not_that_of_most():
+    x = leaf(2, 3)
+    graph = Read(mg.draw((x * x).astype(np.float64)))
+    assert "float64[2, 3] · 48 B" in graph.words(graph.find("astype"))
+    assert "\n [2, 3] · 24 B" in graph.words(graph.find("mul"))
+
+
+def test_settings_are_short_and_an_index_is_written_as_one():
+    x = leaf(9, 8, 7)
+    graph = Read(mg.draw(mg.softmax(x[:, 2:4, None, ..., -1] * (1 / 3), axis=-1)))
+    assert "".join(graph.words(graph.find("getitem")).split()).startswith("getitem[:,2:4,None,…,-1]")
+    assert "0.3333)" in graph.words(graph.find("mul"))
+    long = Read(mg.draw(x[list(range(9)), list(range(8)) + [0], [0, 1, 2, 3, 4, 5, 6, 0, 0]]))
+    assert max(map(len, long.words(long.find("getitem")).split("\n"))) < 50
 
 
 def test_a_leaf_and_several_roots_and_nodes_can_be_drawn():
@@ -191,8 +210,10 @@ def test_a_checkpoint_is_a_frame_around_its_body():
         if e.get("color") == CROSSING
     }
     assert crossing == {("x", "matmul"), ("w", "matmul")}
+    bold = {graph.words(a).split()[0] for a, _, e in graph.edges if e.get("penwidth") == "2"}
+    assert bold == {"x"}  # a parameter is there anyway, and its line is thin
     output = f"n{y.node.number}"
-    assert graph.words(output).startswith("tanh") and graph.nodes[output]["fillcolor"] == HELD
+    assert graph.words(output).startswith("tanh") and graph.nodes[output]["fillcolor"] == BOUNDARY
     assert graph.nodes[graph.find("sin")]["fillcolor"] == DROPPED
     assert graph.reads(graph.find("mul ")) == [output, graph.find("w ")]
 
@@ -222,7 +243,7 @@ def test_checkpoints_in_checkpoints_and_several_outputs():
     assert graph.clusters == ["cluster_0", "cluster_1"]
     assert graph.inside[graph.find("exp")] == graph.inside[graph.find("add")] == ["cluster_0"]
     assert graph.inside[graph.find("tanh")] == graph.inside[graph.find("sin")] == ["cluster_0", "cluster_1"]
-    assert graph.find("tanh") == f"n{a.node.number}" and graph.nodes[graph.find("tanh")]["fillcolor"] == HELD
+    assert graph.find("tanh") == f"n{a.node.number}" and graph.nodes[graph.find("tanh")]["fillcolor"] == BOUNDARY
     assert sorted(graph.reads(f"n{o.node.number}")) == sorted([graph.find("tanh"), graph.find("sin")])
 
 
@@ -300,27 +321,36 @@ def chain(length, schedule):
     return mg.checkpoint_sequential(layers, schedule, x).sum()
 
 
+def numbered(graph, number):
+    """The box of a layer that has no other name than its number."""
+    (key,) = [key for key in graph.nodes if graph.words(key).split()[0] == str(number)]
+    return key
+
+
 def test_a_chain_of_layers_stands_in_rows_with_a_checkpoint_in_each():
     graph = Read(mg.draw(chain(100, mg.schedules.every(10)), level="layer"))
     assert len(graph.nodes) == 102 and len(graph.clusters) == 9
-    assert graph.source.count("rank=same") == 12  # x, nine checkpoints, the taped rest, the sum
+    assert graph.source.count("rank=same") == 11  # x, nine checkpoints, the taped rest with the sum
     for number in range(100):
-        key = graph.find(f"layer {number} ")
+        key = numbered(graph, number)
         assert graph.inside[key] == ([f"cluster_{number // 10}"] if number < 90 else [])
-        held = number % 10 == 9 or number > 90 or number == 90
-        assert graph.nodes[key]["fillcolor"] == (HELD if held else DROPPED)
+        state = HELD if number >= 90 else BOUNDARY if number % 10 == 9 else DROPPED
+        assert graph.nodes[key]["fillcolor"] == state
         if number:
-            assert graph.reads(key) == [graph.find(f"layer {number - 1} ")]
-    assert graph.reads(graph.find("layer 0 ")) == [graph.find("x ")]
+            assert graph.reads(key) == [numbered(graph, number - 1)]
+    assert graph.reads(numbered(graph, 0)) == [graph.find("x ")]
+    assert "a layer is matmul, tanh and gives [3, 4]" in plain(graph.source)
 
 
 def test_repeats_are_folded_when_there_are_too_many():
     graph = Read(mg.draw(chain(1000, mg.schedules.every(100)), level="layer"))
-    assert len(graph.clusters) == 9 and "rest" not in graph.nodes
-    key = graph.find("layers 0–98 ")
-    assert "(matmul, tanh) × 99" in graph.words(key) and graph.inside[key] == ["cluster_0"]
-    assert graph.reads(graph.find("layer 99 ")) == [key]
-    assert graph.reads(graph.find("layers 100–198 ")) == [graph.find("layer 99 ")]
+    assert graph.clusters == ["cluster_0"] and "checkpoint × 9" in graph.source and "rest" not in graph.nodes
+    first, last = graph.find("layers 0–98, 100–198 … 800–898 "), graph.find("layers 99, 199 … 899 ")
+    assert "(matmul, tanh) × 99" in graph.words(first) and "× " not in graph.words(last)
+    assert graph.inside[first] == graph.inside[last] == ["cluster_0"]
+    assert graph.nodes[first]["fillcolor"] == DROPPED and graph.nodes[last]["fillcolor"] == BOUNDARY
+    assert graph.reads(last) == [first] and graph.reads(first) == [graph.find("x ")]
+    assert graph.reads(graph.find("layers 900–999 ")) == [last]
     unfolded = Read(mg.draw(chain(30, mg.schedules.store_all()), level="layer", folded=True))
     assert len(unfolded.nodes) == 3
     cut = Read(mg.draw(chain(1000, mg.schedules.every(100)), level="layer", folded=False, max_nodes=20))
@@ -351,16 +381,17 @@ def test_modules_are_layers_and_depth_puts_them_together():
     model.blocks = nn.Sequential(*[Block() for _ in range(3)])
     model.forward = lambda x: model.blocks(x)
     loss = model(mg.ones(2, 4)).sum()
-    graph = Read(mg.draw(loss, level="layer"))
-    names = [graph.words(key).split()[0] for key in graph.nodes]
-    expected = [f"blocks.{i}{part}" for i in range(3) for part in (".up", "", ".down", "")]
-    assert names == ["input", *expected, "sum"]
-    together = Read(mg.draw(loss, level="layer", depth=2))
+    graph = Read(mg.draw(loss, level="layer", folded=False))
+    names = sorted((graph.inside[key], graph.words(key).split()[0]) for key in graph.nodes)
+    parts = [([f"cluster_m{i}"], name) for i in range(3) for name in ("add", "down", "tanh", "up")]
+    assert names == [([], "input"), ([], "sum"), *parts]
+    assert sorted(re.findall(r"<b>(blocks\.\d)</b>", graph.source)) == ["blocks.0", "blocks.1", "blocks.2"]
+    together = Read(mg.draw(loss, level="layer", depth=2, folded=False))
     names = [together.words(key).split()[0] for key in together.nodes]
     assert names == ["input", "blocks.0", "blocks.1", "blocks.2", "sum"]
     assert "linear × 2, tanh, add" in together.words(together.find("blocks.1"))
-    folded = Read(mg.draw(loss, level="layer", folded=True))
-    assert "blocks.0–1" in folded.source or "blocks.0–2" in folded.source
+    together = Read(mg.draw(loss, level="layer", depth=2, folded=True))
+    assert "(linear × 2, tanh, add) × 2" in together.words(together.find("blocks.0–1"))  # the last one's add is dropped
 
 
 # ---- Names and the legend ----------------------------------------------------------------------------
@@ -401,9 +432,11 @@ def test_the_legend_explains_what_is_there_and_nothing_else():
     for word in ("checkpoint:", "dashed", "dotted", "input", "bold"):
         assert word not in small, small
     y = mg.checkpoint(lambda t: mg.sin(mg.exp(t * w)), x)
-    for word in ("checkpoint:", "dashed:", "bold:", "output held", "no output held", "input or constant"):
+    for word in ("checkpoint:", "dashed:", "bold:", "kept for a checkpoint", "dropped:", "parameter:"):
         assert word in legend(y * y), word
     assert "dotted:" in legend(y, max_nodes=2) and "parameters are not drawn" in legend(y, level="layer")
+    for word in ("its turn comes", "gradient that comes", "highlighted"):
+        assert (word in legend(y, order=True, gradients=True, highlight=w)) and word not in small, word
 
 
 # ---- Files -------------------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ import subprocess
 from pathlib import Path
 
 from ..errors import ArgumentError, MinigradError
-from .draw import draw
-from .picture import import_graphviz
+from .draw import draw, import_graphviz
 
 TEXT_SUFFIXES = (".dot", ".gv")
 PNG_DPI, LARGE = 144, 400_000
@@ -29,6 +28,12 @@ def render(tensor, path, **how):
 
     Raises ArgumentError for a path without a suffix, and MinigradError if there is no `dot`, or if it fails.
     The file appears only when it is complete.
+
+    >>> import minigrad as mg, pathlib, tempfile
+    >>> x = mg.tensor([0.5], requires_grad=True, name="x")
+    >>> path = mg.render(mg.tanh(x), pathlib.Path(tempfile.mkdtemp()) / "tanh.dot", gradients=True)
+    >>> "gradient [1]" in path.read_text("utf-8")
+    True
     """
     graph = tensor if isinstance(tensor, import_graphviz().Digraph) else draw(tensor, **how)
     path = Path(path)
@@ -37,14 +42,14 @@ def render(tensor, path, **how):
         raise ArgumentError(f"the suffix of the path says which format, and {str(path)!r} has none; try .svg")
     if kind in TEXT_SUFFIXES:
         path.write_text(graph.source, encoding="utf-8")
-        return path
-    picture = run_dot(find_dot(), kind[1:], graph)
-    path.write_bytes(picture)
+    else:
+        path.write_bytes(picture_of(graph, kind[1:]))
     return path
 
 
-def run_dot(program, kind, graph):
-    """The bytes of the picture."""
+def picture_of(graph, kind) -> bytes:
+    """A graphviz.Digraph as a picture: "svg", "png" and so on. MinigradError if there is no `dot`, or if it fails."""
+    program = find_dot()
     source = graph.source.encode("utf-8")
     command = [program, f"-K{graph.engine}", f"-T{kind}", "-q"]
     if kind == "png" and len(source) < LARGE:
@@ -55,9 +60,7 @@ def run_dot(program, kind, graph):
         hint = ""
         if "not recognized" in said:
             hint = f". {Path(program).name} has no {kind}; .svg and .png always work"
-        raise MinigradError(
-            f"{program} could not draw this as {kind}: {said or f'status {done.returncode}'}{hint}"
-        )
+        raise MinigradError(f"{program} could not draw this as {kind}: {said or f'status {done.returncode}'}{hint}")
     if kind == "svg":  # a viewer may make it smaller than its size in points, to fit
         return done.stdout.replace(b"<svg ", b'<svg style="max-width:100%;height:auto" ', 1)
     return done.stdout

@@ -1,15 +1,13 @@
-"""The bits of text that Graphviz's HTML-like labels are made of, and the colours.
-
-Three hues that differ in lightness too: blue for what ops compute, orange for parameters, green for inputs.
-"""
+"""The bits of text that Graphviz's HTML-like labels are made of."""
 
 import html
 import re
 
-INK, GREY, PALE, CROSSING = "#1C2833", "#7A858F", "#F3F4F6", "#B8431B"
-OP, PARAMETER, INPUT = ("#1F5F8B", "#A9D3EE"), ("#A05A00", "#FFCF85"), ("#1E7B4F", "#BFE6CD")
-FONT = "Helvetica"
+from ..device import is_array
+from .looks import SIZE, SMALL, STRIPS
+
 BARE = 'border="0" cellborder="0" cellpadding="0" cellspacing="0"'
+LONGEST_VALUE = 22
 
 
 def printable(value):
@@ -36,12 +34,33 @@ def italic(value):
 
 
 def small(markup):
-    return f'<font point-size="9">{markup}</font>'
+    return f'<font point-size="{SMALL}">{markup}</font>'
 
 
-def label(lines):
-    """Lines of markup, centred, as a label."""
-    return "<" + "<br/>".join(lines) + ">"
+def plain(markup):
+    """What a reader sees of a line of markup."""
+    return html.unescape(re.sub("<[^>]*>", "", markup))
+
+
+def width_of(line):
+    """About how many points a line of markup is wide."""
+    size = SMALL if line.startswith("<font") else SIZE
+    return len(plain(line)) * size * (0.58 if "<b>" in line else 0.52)
+
+
+# ---- Labels ------------------------------------------------------------------------------------------
+
+
+def label(lines, strips=()):
+    """Lines of markup, centred, as a label; below them, strips: (kind, text) in the colours of STRIPS."""
+    if not strips:
+        return "<" + "<br/>".join(lines) + ">"
+    rows = [f"<tr><td>{'<br/>'.join(lines)}</td></tr>", '<tr><td height="3"></td></tr>']
+    for kind, words in strips:
+        fill, ink = STRIPS[kind]
+        written = f'<font color="{ink}">{small(text(words))}</font>'
+        rows.append(f'<tr><td bgcolor="{fill}" cellpadding="1">{written}</td></tr>')
+    return f"<<table {BARE}>{''.join(rows)}</table>>"
 
 
 def note(lines, width=0):
@@ -50,40 +69,27 @@ def note(lines, width=0):
     return f"<<table {BARE}><tr>{cell}</tr></table>>"
 
 
-def longest_line(markup):
-    """Characters in the longest line of a label."""
-    return max(len(html.unescape(re.sub("<[^>]*>", "", line))) for line in markup[1:-1].split("<br/>"))
+# ---- Values ------------------------------------------------------------------------------------------
 
 
-# ---- The legend --------------------------------------------------------------------------------------
+def brief(value):
+    """A setting of an op in a few characters: 0.3536, (2, 8), 3:, float32[10]."""
+    if isinstance(value, slice):
+        parts = [value.start, value.stop, value.step][: 2 if value.step is None else 3]
+        words = ":".join("" if part is None else str(part) for part in parts)
+    elif value is Ellipsis:
+        words = "…"
+    elif isinstance(value, float):
+        words = f"{value:.4g}"
+    elif isinstance(value, tuple):
+        words = f"({', '.join(map(brief, value))}{',' * (len(value) == 1)})"
+    elif is_array(value):
+        words = f"{value.dtype}{list(value.shape)}"
+    else:
+        words = repr(value)
+    return words if len(words) <= LONGEST_VALUE else words[: LONGEST_VALUE - 1] + "…"
 
 
-def swatch(kind, filled=True, border=1):
-    """A cell of the legend that looks like a box."""
-    fill = kind[1] if filled else "white"
-    bare = BARE.replace('border="0"', f'border="{border}"', 1)
-    return (
-        f'<table {bare} style="rounded" color="{kind[0]}" bgcolor="{fill}">'
-        '<tr><td fixedsize="true" width="24" height="11"></td></tr></table>'
-    )
-
-
-def stroke(color, thickness, dashes=1):
-    """A cell of the legend that looks like a line."""
-    width = 24 // (2 * dashes - 1)
-    mark = f'<td fixedsize="true" width="{width}" height="{thickness}" bgcolor="{color}"></td>'
-    gap = f'<td fixedsize="true" width="{width}" height="{thickness}"></td>'
-    return f"<table {BARE}><tr>{gap.join([mark] * dashes)}</tr></table>"
-
-
-def legend_table(rows, columns):
-    """(mark, words) rows as a table of so many columns."""
-    height = -(-len(rows) // columns)
-    lines = []
-    for i in range(height):
-        cells = [
-            f'<td width="30">{mark}</td><td align="left">{text(words)}   </td>'
-            for mark, words in rows[i::height]
-        ]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<<table border="0" cellborder="0" cellspacing="1" cellpadding="1">{"".join(lines)}</table>>'
+def brief_index(pattern):
+    """What stood in square brackets, of the pattern of an op such as getitem."""
+    return f"[{', '.join(part if isinstance(part, str) else brief(part) for part in pattern)}]"

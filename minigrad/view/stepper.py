@@ -337,7 +337,8 @@ class Stepper(cmd.Cmd):
         from .dot import render  # graphviz is imported when somebody draws
 
         try:
-            self.say(f"wrote {render(self.journey.roots(), path or f'step-{self.journey.moment.number}.svg')}")
+            moment = self.journey.moment
+            self.say(f"wrote {render(self.journey.roots(), path or f'step-{moment.number}.svg', at=moment)}")
         except (MinigradError, OSError) as error:
             self.say(f"No picture: {error}")
 
