@@ -1,6 +1,6 @@
 """`python -m minigrad pictures`: every picture of the README and the lessons, drawn again.
 
-The demo draws two, the gallery some networks, space-time pictures of plans come from minigrad.view, and each lesson
+The demo draws two, minigrad.view some networks, curves and space-time pictures, and each lesson
 draws its own: it is run with the environment variable MINIGRAD_PICTURES, in which
 lessons/_pictures.py finds the folder. Each of them is a program of its own, so none can disturb another.
 """
@@ -19,7 +19,10 @@ def programs(folder) -> dict:
     demo = [sys.executable, "-m", "minigrad", "demo", "--epochs", "1", "--repeats", "1", "--out", str(folder)]
     gallery = [sys.executable, "-m", "minigrad.view.gallery", str(folder)]
     spacetime = "import sys; from minigrad.view.spacetime import write_pictures; write_pictures(sys.argv[1])"
-    commands = {"the demo": demo, "networks": gallery, "space-time": [sys.executable, "-c", spacetime, str(folder)]}
+    curves = "import sys; from minigrad.view.chain_pictures import write; write(sys.argv[1])"
+    commands = {"the demo": demo, "networks": gallery}
+    commands |= {"space-time": [sys.executable, "-c", spacetime, str(folder)]}
+    commands |= {"curves": [sys.executable, "-c", curves, str(folder)]}
     lessons = course.lesson_files(course.FOLDER)
     return commands | {path.name: [sys.executable, str(path)] for path in lessons}
 

@@ -170,10 +170,10 @@ def every(length: int) -> Schedule:
 
 
 def sqrt() -> Schedule:
-    """The best number of equal segments: the k with the smallest k + ceil(n/k) - 1, about 2 sqrt(n).
+    """The number of equal segments k with the smallest k + ceil(n/k) - 1, about 2 sqrt(n): Chen's rule.
 
     That is the peak when k divides n. When it does not, the longer segments stand first, where fewer
-    boundaries are alive, and the peak is one less.
+    boundaries are alive, and the peak is one less. For such an n another k may be one better still.
 
     >>> [sqrt().plan(n).peak for n in (9, 64, 100, 128, 1000)]
     [5, 15, 19, 21, 62]

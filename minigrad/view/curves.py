@@ -1,156 +1,168 @@
-"""Curves of memory, drawn by matplotlib from what a tracer wrote down.
+"""Curves of memory, drawn by matplotlib: of runs, from what a tracer wrote down, and of plans (sweeps.py, tradeoff.py).
 
-A tracer's events carry everything: each has the ledger's totals after it, and the `nbytes` of all events of a
-role add up to that role's live bytes. An op, a vjp or a replayed op is one step of the horizontal axis. Much
-comes and goes within a step, so each step shows its own highest moment; the highest point of a curve is
-then really the peak.
-
-matplotlib is imported on the first call, and used without pyplot: no window, no global figure, no backend.
+A tracer's events carry everything: what came and went of each role, step by step, and in which phase (columns.py).
+Colours, pages and labels are canvas.py's. Where there is no matplotlib, bars.py has the same in text.
 """
 
+import itertools
 from pathlib import Path
+
+import numpy as np
 
 from ..errors import ArgumentError, MinigradError
 from ..table import bytes_text
+from . import canvas
+from .canvas import PHASE_COLOURS, ROLE_COLOURS, ROLE_WORDS
+from .columns import check, columns, forward_steps, highest, stretches
+from .placing import Label, place_labels
+from .sweeps import growth, sweep
+from .tradeoff import pareto
 
-# From the bottom of the stack to the top: what stays, what backward needs, what comes and goes.
-ROLE_COLOURS = {
-    "parameter": "#FFCF85",
-    "input": "#9BD3B0",
-    "boundary": "#D0683F",
-    "activation": "#7FBCE4",
-    "replayed": "#2C6E9B",
-    "value": "#D7DDE2",
-    "gradient": "#B7A1CC",
-}
-ROLE_WORDS = {
-    "parameter": "parameters",
-    "input": "inputs",
-    "boundary": "kept for checkpoints",
-    "activation": "activations",
-    "replayed": "replayed",
-    "value": "in variables only",
-    "gradient": "gradients",
-}
-PHASE_COLOURS = {"forward": "#E4E7EA", "replay": "#2C6E9B", "backward": "#B7A1CC"}
-RUN_STYLES = (
-    ("#1F5F8B", "-"), ("#C4501F", "-"), ("#1E7B4F", (0, (6, 2))), ("#8A5AA8", (0, (4, 1.5, 1, 1.5))),
-    ("#A05A00", (0, (2, 1.5))), ("#4D5963", (0, (8, 2, 2, 2))),
-)  # fmt: skip
-INK, GREY = "#1C2833", "#5F6B75"
+__all__ = ["plot_run", "plot_runs", "plot_or_print", "sweep", "pareto", "growth"]
+
+STRIP = 0.945  # where the strip of phases begins, as a share of the height
+STEPS = "steps: ops run, ops replayed, nodes swept"
 
 
-def plot_run(tracer, path=None, hide=()):
-    """The live bytes of one run, step by step and stacked by role, with its phases; a matplotlib Figure.
+def plot_run(tracer, path=None, hide=(), what="bytes"):
+    """What was alive in one run, step by step and stacked by role, with its phases; a matplotlib Figure.
 
     path  where to save it too: .svg, .png or .pdf
     hide  roles to leave out, such as ("parameter",) when parameters dwarf the rest
+    what  "bytes": all live bytes; "activations": how many are live
     """
-    steps, stack, phases = columns(tracer, hide)
-    roles = [role for role in ROLE_COLOURS if any(stack.get(role, ()))]
-    totals = [sum(stack[role][i] for role in roles) for i in range(len(steps))]
-    top = max(range(len(steps)), key=totals.__getitem__)
-    scale, unit = unit_of(totals[top])
-    figure, axes = canvas(
-        f"At most {bytes_text(totals[top])} were alive at once, in the {phases[top]} phase",
-        run_facts(tracer, stack, top, hide),
-    )
-    layers = [[value / scale for value in stack[role]] for role in roles]
-    axes.stackplot(steps, *layers, colors=[ROLE_COLOURS[role] for role in roles], step="mid", linewidth=0)
-    axes.plot(steps, [total / scale for total in totals], color=INK, linewidth=0.9, drawstyle="steps-mid")
-    axes.set_xlim(steps[0] - 0.5, steps[-1] + 0.5)
-    axes.set_ylim(0, 1.16 * totals[top] / scale)
-    axes.set_ylabel(f"live bytes ({unit})")
-    mark_peak(axes, steps[top], totals[top] / scale, f"peak {bytes_text(totals[top])}", INK)
-    thin = name_areas(axes, steps, roles, layers)
-    legend(figure, "upper left", [(ROLE_COLOURS[role], ROLE_WORDS[role]) for role in reversed(thin)])
-    phase_strip(axes, steps, phases)
-    legend(figure, "upper right", [(PHASE_COLOURS[p], p) for p in PHASE_COLOURS if p in phases])
-    return saved(figure, path)
+    check(tracer, what)
+    hide = roles_to_hide(hide)
+    found = columns(tracer, what, hide)
+    peak = highest(found)
+    unit, axis_words, say = measure(what, peak.total)
+    figure, (axes,) = canvas.page(run_title(peak, what), run_facts(tracer, peak, what, hide))
+    axes.set_xlim(found[0].step - 0.5, found[-1].step + 0.5)
+    axes.set_ylim(0, 1.2 * max(peak.total, 1) / unit)
+    axes.set_xlabel(STEPS)
+    axes.set_ylabel(axis_words)
+    whole_numbers(axes, what)
+    phases = mark_phases(axes, found)
+    roles = stack(axes, found, unit)
+    axes.plot([peak.step], [peak.total / unit], "o", color=canvas.INK, markersize=5, zorder=5, gid="peak")
+    outline = as_steps(np.array([(column.step, column.total / unit) for column in found], float))
+    label = Label([(peak.step, peak.total / unit)], f"peak {say(peak.total)}", canvas.INK, 11)
+    place_labels(axes, [label], [outline], ceiling=STRIP)
+    left = canvas.legend(figure, "left", [(ROLE_COLOURS[role], ROLE_WORDS[role]) for role in reversed(roles)])
+    right = canvas.legend(figure, "right", [(PHASE_COLOURS[phase], phase) for phase in phases])
+    canvas.make_room(figure, left, right)
+    return canvas.saved(figure, path)
 
 
-def plot_runs(runs, path=None, what="activations"):
-    """Several runs over each other, one line each, with their peaks; a matplotlib Figure.
+def plot_runs(runs, path=None, what="activations", relative=False):
+    """Several runs over each other, one line each, with their peaks, and below them their phases; a matplotlib Figure.
 
-    runs  name -> Tracer, in the order of the colours
-    path  where to save it too: .svg, .png or .pdf
-    what  "activations": how many are live; "bytes": all live bytes
+    runs      name -> Tracer, in the order of the colours
+    path      where to save it too: .svg, .png or .pdf
+    what      "activations": how many are live; "bytes": all live bytes
+    relative  draw all runs equally long, each from its beginning, 0, to its end, 1
     """
-    if what not in ("activations", "bytes"):
-        raise ArgumentError(f'what must be "activations" or "bytes", not {what!r}')
-    if not runs:
-        raise ArgumentError("plot_runs needs at least one run: {name: tracer}")
-    lines = {name: highest(tracer, f"live_{what}") for name, tracer in runs.items()}
-    peaks = {name: max(values) for name, (_, values) in lines.items()}
-    say = bytes_text if what == "bytes" else str
-    scale, unit = unit_of(max(peaks.values())) if what == "bytes" else (1, "")
-    figure, axes = canvas(runs_title(peaks, what, say), runs_facts(runs))
-    labels = []
-    for index, (name, (steps, values)) in enumerate(lines.items()):
-        colour, dash = RUN_STYLES[index % len(RUN_STYLES)]
-        values = [value / scale for value in values]
-        axes.plot(steps, values, color=colour, linestyle=dash, linewidth=1.8, drawstyle="steps-mid")
-        top = max(range(len(values)), key=values.__getitem__)
-        axes.plot([steps[top]], [values[top]], "o", color=colour, markersize=5)
-        labels.append((steps[top], values[top], f"{name}: {say(peaks[name])}", colour))
-    axes.set_xlim(0, max(steps[-1] for steps, _ in lines.values()) + 1)
-    axes.set_ylim(0, 1.14 * max(peaks.values()) / scale)
-    axes.set_ylabel("live activations" if what == "activations" else f"live bytes ({unit})")
-    axes.grid(axis="y", color="#E4E7EA", linewidth=0.8)
-    place_labels(axes, labels)
-    mark_forward(axes, runs)
-    return saved(figure, path)
+    check_runs(runs, what)
+    found = {name: columns(tracer, what) for name, tracer in runs.items()}
+    peaks = {name: highest(run).total for name, run in found.items()}
+    unit, axis_words, say = measure(what, max(peaks.values()))
+    share = min(0.045 * len(runs), 0.5)
+    figure, (axes, strips) = canvas.page(runs_title(peaks, what, say), runs_facts(runs), heights=(1 - share, share))
+    axes.set_xlim(0, 1 if relative else max(run[-1].step for run in found.values()) + 1)
+    axes.set_ylim(0, 1.14 * max(*peaks.values(), 1) / unit)
+    axes.set_ylabel(axis_words)
+    whole_numbers(axes, what)
+    axes.grid(axis="y", color=canvas.PALE, linewidth=0.8)
+    axes.tick_params(labelbottom=False)
+    if not relative:
+        mark_forward(axes, runs)
+    lines, labels = [], []
+    for (name, tracer), (colour, dash) in zip(runs.items(), styles(), strict=False):
+        line = curve_of(tracer, found[name], what, unit, relative)
+        axes.plot(*line.T, color=colour, linestyle=dash, linewidth=1.8, drawstyle="steps-mid", label=name, gid=name)
+        lines.append(as_steps(line))
+        tops = line[line[:, 1] == line[:, 1].max()]
+        labels.append(Label([tuple(top) for top in tops], f"{name}: {say(peaks[name])}", colour, 11))
+    place_labels(axes, labels, lines)
+    for label in labels:
+        axes.plot(*label.point, "o", color=label.colour, markersize=5, gid="peak")
+    strips_of_phases(strips, found, relative)
+    strips.set_xlabel("share of the run" if relative else STEPS)
+    canvas.legend(figure, "right", [(colour, phase) for phase, colour in PHASE_COLOURS.items()])
+    return canvas.saved(figure, path)
 
 
-# ---- From events to columns --------------------------------------------------------------------------
+def plot_or_print(tracer, path=None, what="bytes"):
+    """What Tracer.plot does: `plot_run`, or without matplotlib a chart in text, which is printed.
+
+    Returns the path if there is one, otherwise the Figure, or the chart. A path without matplotlib is a MinigradError,
+    after the chart.
+    """
+    from . import bars  # here, because bars needs this file
+
+    check(tracer, what)
+    try:
+        canvas.check_matplotlib()
+    except MinigradError as error:
+        chart = bars.run(tracer, what, note=str(error), ascii=not bars.terminal_has_blocks())
+        print(chart)
+        if path is not None:
+            raise
+        return chart
+    figure = plot_run(tracer, path, what=what)
+    return figure if path is None else Path(path)
 
 
-def columns(tracer, hide=()):
-    """(steps, role -> bytes in each step, phase of each step), each step at its own highest moment."""
-    check_events(tracer)
-    live = dict.fromkeys(ROLE_COLOURS, 0)
-    steps, moments, phases, best = [], [], [], None
-    for event in tracer.events:
-        live[event.role] = live.get(event.role, 0) + event.nbytes
-        total = sum(amount for role, amount in live.items() if role not in hide)
-        if not steps or event.step != steps[-1]:
-            steps.append(event.step)
-            moments.append(dict(live))
-            phases.append(event.phase)
-            best = total
-        elif total > best:
-            moments[-1], phases[-1], best = dict(live), event.phase, total
-    roles = [role for role in live if role not in hide]
-    return steps, {role: [moment.get(role, 0) for moment in moments] for role in roles}, phases
+def roles_to_hide(hide) -> tuple:
+    """The roles, or the one role, to leave out; ArgumentError for what is no role."""
+    roles = (hide,) if isinstance(hide, str) else tuple(hide)
+    unknown = [role for role in roles if role not in ROLE_COLOURS]
+    if unknown:
+        raise ArgumentError(f"there is no role {unknown[0]!r:.40} to hide; there are {', '.join(ROLE_COLOURS)}")
+    return roles
 
 
-def highest(tracer, field):
-    """(steps, the highest value of a field in each step); at the end, what is left after the last step."""
-    check_events(tracer)
-    most = {}
-    for event in tracer.events:
-        most[event.step] = max(most.get(event.step, 0), getattr(event, field))
-    return [*most, max(most) + 1], [*most.values(), getattr(tracer.events[-1], field)]
-
-
-def check_events(tracer):
-    if not getattr(tracer, "events", None):
-        raise ArgumentError("there is nothing to plot: this is no Tracer, or nothing ran in its block")
+def check_runs(runs, what):
+    """Raise ArgumentError if there is nothing to show."""
+    if not isinstance(runs, dict) or not runs:
+        raise ArgumentError(f"several runs are {{name: tracer}}, at least one, not {runs!r:.60}")
+    for tracer in runs.values():
+        check(tracer, what)
 
 
 # ---- What the texts say ------------------------------------------------------------------------------
 
 
-def run_facts(tracer, stack, top, hide):
+def run_title(peak, what):
+    """The finding of one run; `peak` is its highest column."""
+    if what == "activations":
+        return f"At most {counted(peak.total)} live at once, in the {peak.phase} phase"
+    return f"At most {bytes_text(peak.total)} were alive at once, in the {peak.phase} phase"
+
+
+def counted(activations):
+    return "1 activation was" if activations == 1 else f"{activations} activations were"
+
+
+def run_facts(tracer, peak, what, hide=()):
     """The line below the title of one run."""
-    parts = sorted(((values[top], role) for role, values in stack.items() if values[top]), reverse=True)
-    most = [f"{bytes_text(amount)} {ROLE_WORDS.get(role, role)}" for amount, role in parts[:2]]
-    facts = [f"mostly {' and '.join(most)}"]
-    facts.append(f"{tracer.peak_activations} live activations at their peak")
+    say = bytes_text if what == "bytes" else str
+    parts = sorted([(amount, role) for role, amount in peak.parts.items()], reverse=True)
+    most = [f"{say(amount)} {words_for(role, amount, what)}" for amount, role in parts[:2]]
+    facts = [("mostly " if len(parts) > 2 else "") + " and ".join(most)] if most else []
+    if what == "bytes":
+        facts.append(f"{tracer.peak_activations} live activations at their peak")
     facts.append(f"{tracer.replayed_ops} ops replayed")
     if hide:
         facts.append(f"without {', '.join(ROLE_WORDS.get(role, role) for role in hide)}")
+    if what == "bytes" and tracer.peak("workspace"):
+        facts.append(f"not drawn: up to {bytes_text(tracer.peak('workspace'))} within an op")
     return "; ".join(facts)
+
+
+def words_for(role, amount, what):
+    words = ROLE_WORDS.get(role, role)
+    return words.removesuffix("s") if what == "activations" and amount == 1 and role != "boundary" else words
 
 
 def runs_title(peaks, what, say):
@@ -168,124 +180,117 @@ def runs_facts(runs):
     return "ops replayed: " + ", ".join(f"{name} {tracer.replayed_ops}" for name, tracer in runs.items())
 
 
-def unit_of(most):
-    """(bytes in a unit, its name) for an axis that reaches to `most` bytes."""
+def measure(what, most):
+    """(what is 1 on the axis, the words beside it, how a number is said), for an axis that reaches to `most`."""
+    if what == "activations":
+        return 1, "live activations", str
     for size, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if most >= size:
-            return size, name
-    return 1, "B"
+            return size, f"live bytes ({name})", bytes_text
+    return 1, "live bytes (B)", bytes_text
 
 
-# ---- Drawing -----------------------------------------------------------------------------------------
+def whole_numbers(axes, what):
+    """Let the vertical axis have no fractions of activations."""
+    if what == "activations":
+        axes.yaxis.get_major_locator().set_params(integer=True)
 
 
-def canvas(title, facts):
-    """A figure of one pair of axes, with a title that says the finding and a line of facts below it."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MinigradError(
-            'curves are drawn by matplotlib, which is not installed: pip install "minigrad[pictures]"'
-        ) from error
-    figure = Figure(figsize=(9.6, 5.2), dpi=150, facecolor="white")
-    FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.085, 0.125, 0.885, 0.67))
-    figure.text(0.085, 0.935, title, fontsize=min(14, 14 * 76 / len(title)), fontweight="bold", color=INK)
-    figure.text(0.085, 0.883, facts, fontsize=min(10, 10 * 118 / len(facts)), color=GREY)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(GREY)
-    axes.tick_params(colors=GREY, labelsize=10)
-    axes.set_xlabel("steps: ops run, ops replayed, nodes swept", fontsize=10.5, color=INK)
-    axes.yaxis.label.set(fontsize=10.5, color=INK)
-    axes.set_axisbelow(True)
-    return figure, axes
+# ---- One run -----------------------------------------------------------------------------------------
 
 
-def mark_peak(axes, x, y, words, colour):
-    axes.plot([x], [y], "o", color=colour, markersize=5, zorder=5)
-    left = x > sum(axes.get_xlim()) / 2
-    axes.annotate(
-        words, (x, y), xytext=(-9 if left else 9, 7), textcoords="offset points", fontsize=11,
-        fontweight="bold", color=colour, ha="right" if left else "left",
-    )  # fmt: skip
-
-
-def name_areas(axes, steps, roles, layers):
-    """Write each role into its area where that is thickest; returns the roles that are too thin for it."""
-    height, thin = axes.get_ylim()[1], []
-    for index, (role, layer) in enumerate(zip(roles, layers, strict=True)):
-        widest = thickest_stretch(layer, len(layer) // 8)
-        amount = min(layer[i] for i in widest)
-        if amount < 0.055 * height:
-            thin.append(role)
-            continue
-        middle = widest[len(widest) // 2]
-        below = sum(other[middle] for other in layers[:index])
-        dark = role in ("replayed", "boundary")
-        axes.text(
-            steps[middle], below + layer[middle] / 2, ROLE_WORDS[role], ha="center", va="center",
-            fontsize=10.5, color="white" if dark else INK,
+def mark_phases(axes, found):
+    """A strip of phases above the curve, and replays shaded below it; returns the phases too short for their name."""
+    across, unnamed = axes.get_xaxis_transform(), []
+    for phase, spans in stretches(found).items():
+        colour = PHASE_COLOURS[phase]
+        strip = axes.broken_barh(spans, (STRIP, 1 - STRIP), transform=across, facecolor=colour, linewidth=0)
+        strip.set_gid(f"phase-{phase}")
+        if phase == "replay":
+            axes.broken_barh(spans, (0, STRIP), transform=across, facecolor=colour, alpha=0.09, linewidth=0, zorder=0)
+        start, length = max(spans, key=length_of)
+        text = axes.text(
+            start + length / 2, (1 + STRIP) / 2 - 0.003, phase, transform=across, ha="center", va="center",
+            fontsize=9.5, color=ink_on(phase),
         )  # fmt: skip
-    return thin
+        left, _, right, _ = canvas.box_of(text, axes.figure)
+        (begin, _), (end, _) = canvas.pixels(axes, [(start, 0), (start + length, 0)])
+        if right - left + 2 * canvas.GAP > end - begin:
+            text.remove()
+            unnamed.append(phase)
+    return unnamed
 
 
-def legend(figure, corner, entries):
-    """A line of colours and words above the axes, at their left or right end."""
-    from matplotlib.patches import Patch
-
-    if entries:
-        figure.legend(
-            handles=[Patch(facecolor=colour, label=words) for colour, words in entries], loc=corner,
-            bbox_to_anchor=(0.085 if "left" in corner else 0.97, 0.862), ncols=len(entries), frameon=False,
-            fontsize=9.5, labelcolor=INK, handlelength=1.2, handleheight=0.8, handletextpad=0.5,
-            columnspacing=1.2, borderpad=0,
-        )  # fmt: skip
+def length_of(span):
+    return span[1]
 
 
-def thickest_stretch(layer, width):
-    """The indices of the `width` neighbouring columns in which the smallest value is greatest."""
-    width = max(width, 1)
-    best = max(range(len(layer) - width + 1), key=lambda i: min(layer[i : i + width]))
-    return range(best, best + width)
+def ink_on(name):
+    """The colour of letters on the area of a role or a phase."""
+    return "white" if name in canvas.ON_DARK else canvas.INK
 
 
-def phase_strip(axes, steps, phases):
-    """A strip above the curve: which phase each step belonged to."""
-    from matplotlib.patches import Rectangle
+def stack(axes, found, unit):
+    """Draw the roles on top of each other, and write their names into them; returns those too thin for a name."""
+    steps = np.array([column.step for column in found], float)
+    around = np.concatenate([steps[:1] - 0.5, steps, steps[-1:] + 0.5])
+    roles = [role for role in ROLE_COLOURS if any(role in column.parts for column in found)]
+    bottom, unnamed = np.zeros(len(found)), []
+    edges = {}
+    for role in roles:
+        top = bottom + np.array([column.parts.get(role, 0) for column in found]) / unit
+        low, high = np.pad(bottom, 1, "edge"), np.pad(top, 1, "edge")
+        there = high > low
+        there[:-1] |= (high > low)[1:]  # and the steps beside it, or half of its first and last one would be missing
+        there[1:] |= (high > low)[:-1]
+        area = axes.fill_between(around, low, high, there, color=ROLE_COLOURS[role], step="mid", linewidth=0.4)
+        area.set_gid(f"role-{role}")
+        edges[role], bottom = (bottom, top), top
+    axes.plot(around, np.pad(bottom, 1, "edge"), color=canvas.INK, linewidth=0.9, drawstyle="steps-mid", gid="total")
+    for role, (bottom, top) in edges.items():
+        if not write_into(axes, role, steps, bottom, top):
+            unnamed.append(role)
+    return unnamed
 
-    start = 0
-    for i in range(1, len(steps) + 1):
-        if i == len(steps) or phases[i] != phases[start]:
-            left, right = steps[start] - 0.5, (steps[i] if i < len(steps) else steps[-1] + 1) - 0.5
-            axes.add_patch(
-                Rectangle(
-                    (left, 0.965), right - left, 0.035, transform=axes.get_xaxis_transform(), linewidth=0,
-                    facecolor=PHASE_COLOURS[phases[start]],
-                )
-            )  # fmt: skip
-            start = i
+
+def write_into(axes, role, steps, bottom, top):
+    """Write a role's name into its area, where there is most room for it; returns whether there is enough."""
+    text = axes.text(steps[0], 0, ROLE_WORDS[role], fontsize=10.5, ha="center", va="center", color=ink_on(role))
+    left, low, right, high = canvas.box_of(text, axes.figure)
+    corners = [(left - canvas.GAP, low - canvas.GAP), (right + canvas.GAP, high + canvas.GAP)]
+    width, height = np.diff(axes.transData.inverted().transform(corners), axis=0)[0]
+    count = int(width / (steps[-1] - steps[0] + 1) * len(steps)) + 2  # of columns that the name touches
+    if count <= len(steps):
+        floors = np.lib.stride_tricks.sliding_window_view(bottom, count).max(axis=1)
+        ceilings = np.lib.stride_tricks.sliding_window_view(top, count).min(axis=1)
+        best = int((ceilings - floors).argmax())
+        if ceilings[best] - floors[best] >= height:
+            text.set_position(((steps[best] + steps[best + count - 1]) / 2, (ceilings[best] + floors[best]) / 2))
+            return True
+    text.remove()
+    return False
 
 
-def place_labels(axes, labels):
-    """Write the runs' names beside their peaks, moved apart where they would overlap."""
-    from matplotlib.patheffects import withStroke
+# ---- Several runs ------------------------------------------------------------------------------------
 
-    left, right = axes.get_xlim()
-    gap = 0.055 * axes.get_ylim()[1]
-    halo = [withStroke(linewidth=3, foreground="white")]
-    lowest = float("inf")
-    for x, y, words, colour in sorted(labels, key=lambda label: -label[1]):
-        height = min(y, lowest - gap)
-        lowest = height
-        at_right = x > left + 0.7 * (right - left)
-        axes.annotate(
-            words, (x, height), xytext=(-10 if at_right else 10, 3), textcoords="offset points", fontsize=11,
-            fontweight="bold", color=colour, ha="right" if at_right else "left", va="bottom",
-            path_effects=halo,
-        )  # fmt: skip
+
+def styles():
+    """Colours and kinds of line, over and over."""
+    return itertools.cycle(canvas.STYLES)
+
+
+def curve_of(tracer, found, what, unit, relative):
+    """The points of one run's line: each step at its highest, and then what is left."""
+    end = found[-1].step + 1
+    points = [(column.step, column.total) for column in found] + [(end, getattr(tracer.events[-1], f"live_{what}"))]
+    return np.array(points, float) / (end if relative else 1, unit)
+
+
+def as_steps(points):
+    """The corners of a line of steps, with each point in the middle of its step."""
+    middles = (points[1:, 0] + points[:-1, 0]) / 2
+    x = np.repeat(np.concatenate([points[:1, 0], middles, points[-1:, 0]]), 2)[1:-1]
+    return np.column_stack([x, np.repeat(points[:, 1], 2)])
 
 
 def mark_forward(axes, runs):
@@ -293,28 +298,23 @@ def mark_forward(axes, runs):
     ends = {forward_steps(tracer) for tracer in runs.values()}
     if len(ends) == 1:
         end, top = ends.pop() + 0.5, axes.get_ylim()[1]
-        axes.axvline(end, color=GREY, linewidth=0.9, linestyle=(0, (2, 2)), zorder=0)
-        axes.annotate("forward\u00a0\u00a0", (end, top), fontsize=9.5, color=GREY, ha="right", va="top")
-        axes.annotate("\u00a0\u00a0backward", (end, top), fontsize=9.5, color=GREY, ha="left", va="top")
+        axes.axvline(end, color=canvas.GREY, linewidth=0.9, linestyle=(0, (2, 2)), zorder=0)
+        axes.annotate("forward\u00a0\u00a0", (end, top), fontsize=9.5, color=canvas.GREY, ha="right", va="top")
+        axes.annotate("\u00a0\u00a0backward", (end, top), fontsize=9.5, color=canvas.GREY, ha="left", va="top")
 
 
-def forward_steps(tracer):
-    """How many steps there were before the first backward began."""
-    last = 0
-    for event in tracer.events:
-        if event.phase != "forward":
-            break
-        last = event.step
-    return last
-
-
-def saved(figure, path):
-    """The figure, which is saved too if there is a path."""
-    if path is not None:
-        import matplotlib
-
-        kind = Path(path).suffix.lower()
-        dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "minigrad"}):
-            figure.savefig(path, metadata=dates.get(kind))
-    return figure
+def strips_of_phases(axes, found, relative):
+    """For each run a strip that shows in which phase it was, with a sample of its line at the left."""
+    for row, (run, (colour, dash)) in enumerate(zip(found.values(), styles(), strict=False)):
+        unit = run[-1].step + 1 if relative else 1
+        for phase, spans in stretches(run).items():
+            spans = [(start / unit, length / unit) for start, length in spans]
+            strip = axes.broken_barh(spans, (row - 0.36, 0.72), facecolor=PHASE_COLOURS[phase], linewidth=0)
+            strip.set_gid(f"phase-{phase}-{row}")
+        axes.plot(
+            (-0.055, -0.012), (row, row), color=colour, linestyle=dash, linewidth=1.8, clip_on=False,
+            transform=axes.get_yaxis_transform(), gid=f"sample-{row}",
+        )  # fmt: skip
+    axes.set_ylim(len(found) - 0.4, -0.6)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
