@@ -57,14 +57,14 @@ def batches(ids, steps, seed=0, batch=BATCH, context=CONTEXT):
 
 # %%
 class CharTransformer(nn.Module):
-    """ids (N, T) give logits (N, T, characters)."""
+    """ids (N, T) give logits (N, T, characters); dropout in the blocks only."""
 
-    def __init__(self, characters, width=64, heads=4, blocks=2, context=CONTEXT):
+    def __init__(self, characters, width=64, heads=4, blocks=2, context=CONTEXT, dropout=0.0):
         self.token, self.place = nn.Embedding(characters, width), nn.Embedding(context, width)
         for embedding in (self.token, self.place):  # small at first, so that the blocks have a say from the beginning
             embedding.weight.assign_(embedding.weight * 0.1)
-        blocks = [nn.TransformerBlock(width, heads, activation="relu", causal=True) for _ in range(blocks)]
-        self.blocks = nn.ModuleList(blocks)
+        settings = dict(dropout=dropout, activation="relu", causal=True)
+        self.blocks = nn.ModuleList([nn.TransformerBlock(width, heads, **settings) for _ in range(blocks)])
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, characters)
 
     def forward(self, ids, checkpoints=False):

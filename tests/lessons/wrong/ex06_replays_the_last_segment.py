@@ -1,0 +1,3 @@
+# Forgets that the last segment was taped.
+def runs_before(layer, every, layers):
+    return list(range(layer // every * every, layer))

@@ -1,0 +1,8 @@
+# Adds to the gradients of the step before.
+import numpy as np
+
+
+def gradients_in_parts(loss_of, parameters, inputs, targets, parts):
+    for some, theirs in zip(np.array_split(inputs, parts), np.array_split(targets, parts), strict=True):
+        (loss_of(some, theirs) * (len(some) / len(inputs))).backward()
+    return [parameter.grad.numpy() for parameter in parameters]
