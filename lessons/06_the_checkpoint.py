@@ -199,8 +199,8 @@ print("layers that run only once:", only_once)
 # ## Nothing else changes
 #
 # A replay runs recorded ops, never your function. So a print does not repeat, and no counter counts twice. A random
-# op, such as the dropout below, which sets half of the numbers to 0, records the key that it drew its random numbers
-# with, and with the same key it draws the same numbers again.
+# op, such as the dropout below, which sets about half of the numbers to 0, records the key that it drew its random
+# numbers with, and with the same key it draws the same numbers again.
 
 
 # %%

@@ -12,8 +12,8 @@ VERIFY = "Look at 'Break it: an op that is not pure' in lesson 13."
 
 
 def thrown(x):
-    """Three throws, and how often x is larger."""
-    return [x, *np.random.random(3)]
+    """What it was given, and three throws."""
+    return [x, *np.random.random(3).round(4).tolist()]
 
 
 def check_same_dice(answers):
@@ -86,7 +86,8 @@ def check_layers_in_a_loop(answers):
         "with a call that runs each function once, layers_in_a_loop does not give what the layers give, one by one"
     )
     assert len(later.stretches) == len(weights), (
-        f"{len(weights)} weights make {len(weights)} stretches; call was called {len(later.stretches)} times"
+        f"{len(weights)} weights make {len(weights)} stretches, one call(fn, h) for each; yours has made "
+        f"{len(later.stretches)}. {NAMES}"
     )
     wrong = [i for i, (fn, h, out) in enumerate(later.stretches) if not np.array_equal(fn(h).numpy(), out.numpy())]
     assert not wrong, (

@@ -51,7 +51,8 @@ def test_the_simulator_gives_the_counts_of_the_engine(lesson):
     assert {name for _, name in counts} == {"dtr", "lru", "size"} and {room for room, _ in counts} >= {6, 20, 40}
     for room, name in counts:
         engine, simulated = counts[room, name]
-        assert engine == simulated >= schedules.optimal(room).plan(LAYERS).extra_forwards
+        best = schedules.optimal(room).plan(LAYERS).extra_forwards
+        assert engine == simulated >= best and (name != "dtr" or engine <= best * 4 / 3)
         assert name != "lru" or counts[room, "dtr"][0] < engine == lru_runs(room) < counts[room, "size"][0]
     assert counts[6, "dtr"][0] > schedules.optimal(6).plan(LAYERS).extra_forwards  # greedy
     assert run.lines("room for 20") == [
@@ -94,7 +95,7 @@ def test_a_budget_too_small_is_refused_and_the_errors_lead_to_one_that_is_not(le
     assert run["runs_with_least"] > 2000
     tried, least = run["u_net_tried"], run["u_net_least"]
     assert tried == sorted(set(tried)) and len(tried) > 2
-    assert tried[-2] < least < tried[-1] < run["free"].peak_bytes
+    assert tried[-2] < least < tried[-1] < run["wanted"]["faint"]
     assert run["u_net_under"](least)[0].peak_bytes <= least  # less than an error had asked for
     with pytest.raises(mg.BudgetError) as caught:
         run["u_net_under"](least - 2048)
