@@ -10,7 +10,7 @@
 # # 07 Why √L
 #
 # **With k segments, a chain of L layers holds k boundaries and the inside of one segment of L/k layers, and that sum
-# is smallest where both parts are equal, at k = √L.**
+# is smallest where k and L/k are equal, at k = √L.**
 #
 # Needs: 05, 06. Minutes: 15.
 #

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # 08 What it costs
 #
-# **Checkpoints cost almost one more forward, and since a backward usually costs about two, that is at most a third
-# more time; where a backward is dearer it is less, and where it is cheap, or the ops are tiny, it is more.**
+# **Checkpoints cost almost one more forward; a backward usually costs about two, so that is at most a third more time:
+# less where backward is dearer, more where it is cheap or where the ops are tiny.**
 #
 # Needs: 06, 07. Minutes: 20.
 #

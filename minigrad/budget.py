@@ -53,7 +53,8 @@ def memory_budget(budget, evict="dtr", seed=0):
     heuristic, for all that the outer one has recorded as well. Each thread has its own.
 
     Raises BudgetError when an op's own buffers and those that cannot be evicted are too many bytes; it names the op and
-    the least budget that it needs (also as `error.least`). OverwrittenError when a parameter was replaced that an op
+    the least budget that it needs (also as `error.least`): later ops may need more, and other evictions might have left
+    room for it. OverwrittenError when a parameter was replaced that an op
     has to read again; GraphFreedError when another backward has freed what a value would have to be computed from.
 
     Source: Kirisame et al. 2021, Dynamic Tensor Rematerialization, arXiv:2006.09616.

@@ -22,10 +22,11 @@ class Memory:
 class Taped:
     """A line that is on the tape now: an op, or a checkpoint with all its outputs. It holds what it retains."""
 
-    __slots__ = ("line", "swept", "outputs", "copies", "held")
+    __slots__ = ("line", "swept", "kept", "outputs", "copies", "held")
 
-    def __init__(self, line, swept=()):
+    def __init__(self, line, swept=(), kept=()):
         self.line, self.swept = line, swept
+        self.kept = kept  # of a checkpoint: lines of its body whose values a policy of its own keeps
         self.outputs = set()  # of a checkpoint: those that the tape holds, for others that read them
         self.copies = set()  # of a checkpoint: nodes of its boundary that wait in slow memory
         self.held = []  # memory
@@ -88,8 +89,7 @@ class Ledger:
         """Put a line on the tape, if a gradient will pass it."""
         if isinstance(line, Call):
             if line in work.replays:
-                swept = [output for output in line.outputs if output in work.taped]
-                self.write_checkpoint(line, work.replays[line], swept)
+                self.write_checkpoint(line, work)
         elif line in work.taped:
             taped = Taped(line)
             self.tape.append(taped)
@@ -106,8 +106,16 @@ class Ledger:
         self.hold(node, reader)
         reader.held.append(self.memory[node])
 
-    def write_checkpoint(self, call, work, swept):
-        taped = Taped(call, swept)
+    def write_checkpoint(self, call, outer):
+        """Put a checkpoint on the tape. What its own policy keeps is there if it has just run for its outputs."""
+        swept, work = [output for output in call.outputs if output in outer.taped], outer.replays[call]
+        kept = call.body.manner.keep if self.is_forward or call in outer.runs else ()
+        if kept and self.is_forward:
+            inside = dict(zip(call.outputs, call.body.outputs, strict=True))
+            work = call.body.work(sweep=[inside[output] for output in swept], live=kept)
+        taped = Taped(call, swept, kept)
+        for line in kept:
+            self.retain_constant(line, taped)
         self.tape.append(taped)
         for source, actual in zip(call.body.boundary, call.inputs, strict=True):
             if source in work.read:
@@ -148,9 +156,9 @@ class Ledger:
         call = taped.line
         inside = dict(zip(call.outputs, call.body.outputs, strict=True))
         outside = dict(zip(call.body.boundary, call.inputs, strict=True))
-        body, live = call.body.for_replay(), ()
+        body, live = call.body.for_replay(), list(taped.kept)
         if not body.manner.whole:
-            live = [inside[node] for node in call.outputs if node in taped.outputs]
+            live += [inside[node] for node in call.outputs if node in taped.outputs and inside[node] not in live]
         work = Work(body, sweep=[inside[node] for node in taped.swept], live=live)
         values = {}
         for source in [*live, *body.boundary]:

@@ -185,3 +185,16 @@ def test_what_a_profile_cannot_measure_is_an_error_that_leaves_no_trace(paramete
     with pytest.raises(mg.ArgumentError, match="inside a checkpoint"):
         mg.checkpoint(lambda t: mg.profile([mg.tanh], t), parameter(2))
     (parameter(2) * 2).sum().backward()  # no region has stayed open
+
+
+@pytest.mark.parametrize("policy", [mg.policies.save_ops("matmul"), mg.policies.save_everything()], ids=str)
+@pytest.mark.parametrize("schedule", [s.store_all(), s.uniform(3), s.bisection(), s.uniform(6, keep_last=False)], ids=str)
+def test_a_layers_own_checkpoint_with_a_policy_is_forecast(parameter, same_bits, policy, schedule):
+    weight, x = parameter(4, 4, dtype=np.float32), parameter(3, 4, seed=1, dtype=np.float32)
+
+    def layer(h):
+        return mg.checkpoint(lambda t: mg.tanh(mg.exp(mg.tanh(t @ weight)) @ weight), h, policy=policy)
+
+    layers = [layer] * 6
+    tracer, _ = run(layers, schedule, x)
+    assert figures(tracer) == figures(mg.profile(layers, x, repeats=1).forecast(schedule))

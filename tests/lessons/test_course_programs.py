@@ -239,7 +239,7 @@ def test_all_lessons_run_one_after_another_and_one_that_fails_is_shown(folder, c
 
 def test_pictures_are_drawn_by_the_demo_and_by_every_lesson(folder, tmp_path, monkeypatch, capsys):
     commands = pictures.programs(tmp_path)
-    assert list(commands) == ["the demo", "01_sum.py", "02_product.py"]
+    assert list(commands) == ["the demo", "networks", "space-time", "curves", "01_sum.py", "02_product.py"]
     assert commands["the demo"][2:4] == ["minigrad", "demo"] and str(tmp_path) in commands["the demo"]
     monkeypatch.setattr(pictures, "programs", lambda folder: {name: commands[name] for name in list(commands)[1:]})
     assert pictures.main(["--out", str(tmp_path / "drawn")]) == 1
