@@ -71,7 +71,7 @@ measured = {"sqrt()": compare("sqrt()", schedules.sqrt())}
 # of the segment, one activation less than it has layers. So a segment may be the longer, the earlier it stands. If at
 # most m activations may be alive, the first segment may have m layers, the second m - 1, and so on, down to one.
 #
-# Before you run the next cell: how many layers are that together? And which m does one need for a hundred layers?
+# Before you run the next cell: how many layers is that in all? And which m does one need for a hundred layers?
 
 # %%
 m = next(m for m in range(1, LAYERS + 1) if m * (m + 1) // 2 >= LAYERS)
@@ -82,7 +82,7 @@ measured["triangular()"] = compare("triangular()", schedules.triangular())
 # %% [markdown]
 # (There is room for a few more layers than a hundred; so some of the last segments are shorter than they might be.)
 #
-# m(m + 1)/2 is a triangle with m in each side, so m is about √(2L), where equal segments need 2√L. The price has hardly
+# m(m + 1)/2 is a triangle with m on each side, so m is about √(2L), where equal segments need 2√L. The price has hardly
 # changed: still no layer runs more than twice.
 #
 # ## Break it: the same segments, the other way round
@@ -138,7 +138,8 @@ deep = {layers: compare("bisection()", schedules.bisection(), layers) for layers
 # more. The price grows with each level: a layer runs up to once per level.
 #
 # Splitting into k parts instead of two is `nested(k)`: fewer levels, k - 1 boundaries on each. The equal segments of
-# lesson 07 are the case of two levels.
+# lesson 07 are the case of two levels. The replays can be counted: at each level, all parts but the last are run, which
+# are k - 1 of every k layers; and L - 1 of all those runs are no replays, but the first forward.
 
 # %%
 nested = {}
@@ -291,20 +292,21 @@ print(f"a million layers: s = t = {both}")
 #
 # The argument assumed that boundaries are placed one after the other, and that each stays until backward has used it.
 # Could something quite different do better? For tiny chains one can try *everything*: each order of running, keeping
-# and letting go. `schedules.exhaustive_optimum` does, by Dijkstra's algorithm. `schedules.optimal(m)` follows the
-# recurrence above, but counts as the tracer does: input and output of a running layer are two activations.
+# and letting go. `schedules.exhaustive_optimum` does, by Dijkstra's algorithm for shortest paths. `schedules.optimal(m)`
+# places one boundary after the other, as above, and takes the best places for m live activations. Both count as the
+# tracer does: the input and the output of a running layer are two activations.
 #
-# Before you run the next cell: will trying everything find fewer replays, for some number of layers and slots?
+# Before you run the next cell: will trying everything find fewer replays, for some number of layers and activations?
 
 # %%
 tried = {}
 for layers in (4, 5, 6, 7):
-    for slots in range(3, layers + 1):
+    for slots in range(3, layers + 1):  # here all that is live, running layers included
         best = schedules.exhaustive_optimum(schedules.LayerCosts.unit(layers), slots)
         replays = best.time - 3 * layers  # a layer's forward takes 1, its backward 2
         tried[layers, slots] = replays, schedules.optimal(slots).plan(layers).extra_forwards
     row = [f"{slots}: {tried[layers, slots][0]}" for slots in range(3, layers + 1)]
-    print(f"{layers} layers; fewest replays by slots: {', '.join(row)}")
+    print(f"{layers} layers; fewest replays by live activations: {', '.join(row)}")
 print("optimal(m) has as few, in all cases:", all(a == b for a, b in tried.values()))
 
 # %% [markdown]
@@ -313,8 +315,8 @@ print("optimal(m) has as few, in all cases:", all(a == b for a, b in tried.value
 #
 # ## The whole trade
 #
-# Now put the schedules of this lesson beside the best that is possible for a hundred layers, and look what they
-# replay, and what would have been enough for the memory that they use.
+# Now put the schedules of this lesson beside the best that is possible for a hundred layers, and look at what they
+# replay, and at what would have been enough in the memory that they use.
 
 # %%
 measured["optimal(7)"] = compare("optimal(7)", schedules.optimal(7))
@@ -333,12 +335,13 @@ curves.pareto(LAYERS, chosen, pictures.path("09-pareto.svg"), measured=measured)
 #
 # √L lies *on* the line: for its memory, it replays as little as can be. It is only that the line falls so gently there
 # that five activations fewer cost next to nothing. The bend is at `triangular()`. Left of it each activation less is
-# dear. There bisection pays more than it would have to: in its words every layer has a letter for each halving, so some
-# run once per level, while most of the slots stand empty. And `from_input()` leaves one place empty between two layers,
-# in which there is room for a boundary.
+# dear. There bisection pays more than it would have to: it halves, whatever room there is. The first layers get an R at
+# every halving, and when they run for the last time, most of the slots stand empty. And `from_input()` needs its three
+# places only while a layer runs. While it goes backward through a layer, one of them is free; the input of the layer
+# before could have stayed there, and every second run from the beginning would be spared.
 #
 # (Two more families in the picture: `mixed` is for frameworks whose replays run all their layers, `online` for loops
-# whose length is not known before they end.)
+# whose length is not known before they end. Slow memory is the subject of lesson 16.)
 #
 # ## In PyTorch and in JAX
 #

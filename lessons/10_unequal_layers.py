@@ -80,6 +80,8 @@ for layer in measured.layers[:5]:
           f"backward {layer.backward_seconds * 1e3:.2f} ms")  # fmt: skip
 
 # %% [markdown]
+# (Pooling keeps more than it returns: the place of each largest number too, a byte each.)
+#
 # The bytes halve and the operations do not: half of the numbers, each a sum over twice as many channels. So an
 # activation of the last stage is small, and as dear to compute as one of the first. It is worth keeping. One of the
 # first stage is large for what it cost.
@@ -119,9 +121,10 @@ for k in (2, 3, 4, 5, 6, 7):
 #
 # ## A budget in bytes
 #
-# `schedules.hetero(costs, budget)` looks for the *fastest* schedule that holds no more than `budget` bytes. It is the
-# recurrence of lesson 09 with bytes for slots and times for runs: for each stretch of layers and each amount of
-# memory, try to tape the first layer, and try every place for the next boundary; take what is faster.
+# `schedules.hetero(costs, budget)` looks for the *fastest* schedule that holds no more than `budget` bytes. It cuts a
+# stretch in two at a boundary, as lesson 09 did, with bytes for slots and times for runs. For each stretch of layers
+# and each amount of memory it tries to tape the first layer, and tries every place for the next boundary, and takes
+# what is fastest.
 #
 # `measured.costs` has sizes and seconds. The next cell puts operations in the place of the seconds, twice as many for a
 # backward, so that the result is the same on each machine.
@@ -177,6 +180,8 @@ draw_cuts({"uniform(5)": schedules.uniform(5), "half the bytes": half}, pictures
 # ![Bars that get lower from stage to stage; below them two rows of cells: equal segments with boundaries at every third
 # layer, and the optimum, with two checkpoints over the first half and the other layers taped](pictures/10-cuts.svg)
 #
+# (The tree counts layers from 1; the picture, as the tape, from 0.)
+#
 # Nobody has told it about stages. But what it tapes are the layers at the end, where a byte is dear to compute again.
 # The large images at the beginning go into checkpoints (which are split again when they are replayed, as the tree
 # shows). `uniform(5)` knows nothing of that. It has checkpoints in the last stages too, which pay with operations for
@@ -231,7 +236,8 @@ draw_budgets(pictures.path("10-budgets.svg"))
 # ![Share of a forward that runs again over kilobytes at the peak: a line that falls to nothing at storing all; the
 # squares of equal segments lie above it](pictures/10-budgets.svg)
 #
-# Predicted and measured are the same number. (In general `predicted_bytes` may be a little too high: it is added up
+# No square lies below the line: equal segments are among the schedules that `hetero` has tried. And predicted and
+# measured are the same number. (In general `predicted_bytes` may be a little too high: it is added up
 # layer by layer, and what two layers share counts twice. A forecast goes op by op, and is exact.)
 #
 # And there is an end on the left: the least budget. At some moment a replay runs a convolution of the first stage. Then
@@ -246,7 +252,7 @@ draw_budgets(pictures.path("10-budgets.svg"))
 # Before you run the next cell: what will it say if the budget is one byte too small?
 
 # %%
-budget_of_four = everything // 2
+budget_of_four = everything // 2  # half of what the four images in x need
 fitted = mg.fit(layers, x, budget=budget_of_four)
 fitted_run = run(fitted)
 for line in str(fitted).splitlines():
@@ -297,10 +303,12 @@ print("made for four images, run on four images; it keeps to the budget:", repai
 # input and nothing else. Backward of `tanh(h @ w)` reads the layer's input *and* its output. Then it can be faster to
 # let go of something, and to make it again.
 #
-# A small example: three such layers, each of size 1 and of time 1 forward and backward, and behind them a loss that
-# costs nothing. There are four units of memory, in which the gradient that waits counts too.
+# A small example: three such layers, each of size 1, of time 1 forward and of time 1 backward, and behind them a loss
+# that costs nothing. There are four units of memory. All that is there counts: the input, the outputs that are held,
+# a running layer's input and output in the first forward too (`count_first_run`), and one unit for the gradient.
 #
-# Before you run the next cell: storing all takes 6. How much will the persistent optimum take, and can you beat it?
+# Before you run the next cell: storing all takes 6 units of time. How many will the persistent optimum take, and can you
+# beat it? Take a sheet of paper.
 
 # %%
 small = schedules.LayerCosts(
@@ -315,7 +323,8 @@ print("everything tried:", optimum.time, "units of time")
 print(*[f"  {move}" for move in optimum.moves], sep="\n")
 
 # %% [markdown]
-# (The tree counts layers from 1, the moves from 0.) The persistent schedule has room to tape one of the three layers.
+# (The tree counts layers from 1, the moves from 0. A layer that is *run* leaves its output for the next one; one that is
+# *taped* is run, too, and leaves what its backward reads.) The persistent schedule has room to tape one of the three layers.
 # It puts the other two into a checkpoint, and replays both. The optimum tapes layer 1 as well, and then lets go of the
 # *output of layer 0*, which was layer 1's input. Backward will want that again, so this is not persistent. But to make
 # it again takes one run, of layer 0, and layer 1 need not run a second time.
@@ -343,5 +352,5 @@ print(*[f"  {move}" for move in optimum.moves], sep="\n")
 # ## Questions
 #
 # 1. Two schedules have the same peak in activations. Why can one of them need twice the bytes of the other?
-# 2. Where in your own network would you put a boundary, and which layers would you tape?
+# 2. Which layers of your own network would you tape, and which put into checkpoints? Which columns of a profile tell?
 # 3. What does "persistent" forbid, and how does the optimum for three layers make use of what is forbidden?

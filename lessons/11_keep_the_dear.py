@@ -14,7 +14,7 @@
 #
 # Needs: 06, 08. Minutes: 20.
 #
-# So far a checkpoint kept its boundary and nothing else, and its replay ran everything inside. But ops differ. A
+# So far a checkpoint kept its boundary and nothing else, and its replay made all that backward reads. But ops differ. A
 # product of matrices takes many operations for each number that it puts out, an addition a few. A *policy* tells a
 # checkpoint which outputs to keep all the same.
 
@@ -78,8 +78,8 @@ x = mg.randn(SEQUENCE, HIDDEN)
 # `minigrad.cost.flops(node)` counts what an op costs, from its shapes: a multiplication with its addition is one
 # operation, an element that is read or written is one, an exponential is eight.
 #
-# Before you run the next cell: a product with inner length n takes n operations for each number that it puts out, and a
-# number has four bytes. Two kinds of products are in this layer: `linear` has an inner length of the whole width; the
+# Before you run the next cell: a product with inner length n, in which each number is a sum of n terms, takes n
+# operations for each number that it puts out, and a number has four bytes. Two kinds of products are in this layer: `linear` has an inner length of the whole width; the
 # scores have an inner length of one head's share. What are their operations per byte?
 
 # %%
@@ -155,7 +155,10 @@ for policy in (policies.save_ops("linear"), policies.save_ops("linear", "matmul"
 # (To look at all, it has to wait for the last one, and holds all outputs until then. That is why each layer here has a
 # checkpoint of its own.)
 #
-# Before you run the next cell: which of the policies above will `within` beat, given the same bytes?
+# The next cell also tries two rules with a name: `attention_core()`, which the next section is about, and
+# `every_other_matmul()`, which keeps every second product of each kind.
+#
+# Before you run it: which of all these policies will `within` beat, given the same bytes?
 
 # %%
 try_out(policies.by_cost(4))
@@ -169,7 +172,7 @@ for budget in tqdm(range(0, everything, boundary), desc="budgets", leave=False, 
 in_as_many_bytes = {}
 for name, (kept, *_) in results.items():
     if name not in (PLAIN, "save_nothing()"):
-        in_as_many_bytes[name] = measure(policies.within(kept - boundary))[2]
+        in_as_many_bytes[name] = measure(policies.within(kept - boundary))[2]  # `within` counts what it adds to the boundary
         print(f"in the bytes of {name:28} within() runs {in_as_many_bytes[name]:.2f} of a forward again")
 
 
@@ -271,7 +274,7 @@ print(f"all outputs of a layer: {all_outputs:,} bytes; plain taping keeps {every
 # %% [markdown]
 # A gradient reads some outputs and not others: that of an addition reads neither input nor output. So to save each
 # output is *worse* than no checkpoint. In PyTorch a policy that says "save" for every op does save every output. Here a
-# policy is a wish: of what it wants, the checkpoint keeps what a replay would read, and prunes the rest.
+# policy is a wish: of what it wants, the checkpoint keeps what backward or a replay would read, and prunes the rest.
 #
 # ## Break it: the wrong thing
 #
@@ -315,13 +318,16 @@ print("CheckpointWarning:", told[0])
 
 # %% [markdown]
 # More memory than without any checkpoint, and replays on top. Two products a step are kept, and plain taping keeps one
-# state: the output of tanh, from which both gradients can be had. The warning says so.
+# state: the output of tanh, which the slope of tanh and the next step's product read. (The inputs of all steps are in
+# both numbers; the gradient of `w_input` reads them.) No gradient reads a product here, but the replay does, which makes
+# the state of the two. So nothing can be pruned. The warning says what came of it.
 #
 # The mistake is in the price. What an op costs by itself is not what keeping its output saves. Who keeps the tanh need
 # run neither tanh nor addition nor *either* product: all four, for the bytes of one. `within` reckons like that: the
-# worth of a value is all that need not run because it is there. So the repair is to let it choose.
+# worth of a value is all that need not run because it is there. So the repair is to let it choose. `by_cost(4)`, which
+# prices each op by itself, stands beside it for comparison.
 #
-# Before you run the next cell: which op's outputs will it keep?
+# Before you run the next cell: which op's outputs will `within` keep?
 
 # %%
 budget = STRETCH // 2 * BATCH * WIDTH * 4  # the bytes of three states
@@ -356,4 +362,5 @@ print("within keeps the outputs of:", *kept_ops)
 #
 # 1. Why are the scores cheap for their bytes, though they are a product, and how does that change with more heads?
 # 2. When does a checkpoint with a policy hold more than no checkpoint? Why does `save_everything()` never do so here?
-# 3. Of `b = a + 1`, `c = exp(b)` and `d = c * c`, which one value would you keep if a is dear, and what does it save?
+# 3. In a checkpoint stand `a = x @ w`, `b = a + 1`, `c = exp(b)` and `d = c * c`. Which one value would you keep, and
+#    which ops need not run because it is there?

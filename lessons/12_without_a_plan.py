@@ -60,9 +60,9 @@ def forward():
 #
 # ## A number of bytes
 #
-# `with mg.memory_budget(limit):` is all. Forward and backward go into the block. In it, the tape holds at most so
-# many bytes of activations, the input included; parameters and gradients do not count. Before a buffer comes to be
-# held, others are *evicted* until it fits: the node lets go of its `out`, and stays where it is. When the sweep reads
+# `with mg.memory_budget(limit):` is all. Forward and backward go into the block. In it, the tape holds at most that
+# many bytes of activations, the input included; parameters and gradients do not count. Before the tape takes one more
+# buffer, others are *evicted* until it fits: a node lets go of its `out`, and stays where it is. When the sweep reads
 # a value that has been evicted, its recorded op runs again, and before it those whose values it needs. That is a
 # replay as in lesson 06, of a stretch that nobody has marked.
 #
@@ -74,7 +74,7 @@ def forward():
 
 # %%
 def run_under(room, evict="dtr"):
-    """(tracer, budget, gradients) of a forward and backward with room for so many activations."""
+    """(tracer, budget, gradients) of a forward and backward with room for that many activations."""
     for layer in chain:
         layer.w.grad = None
     with mg.Tracer() as tracer, mg.memory_budget(room * x.nbytes, evict=evict) as budget:
@@ -97,8 +97,8 @@ print("gradients the same to the last bit:", same_bits)
 # Everything depends on the choice. `evict=` names a *heuristic*, a rule that gives each buffer a score; the lowest
 # goes. Here are five.
 #
-# - `"lru"`: least recently used. Who has not been read for the longest time goes. Caches of all kinds do this.
-# - `"size"`: the largest goes, of several the oldest.
+# - `"lru"`: least recently used. What has not been read for the longest time goes. Caches of all kinds do this.
+# - `"size"`: the largest goes; of several as large, the one that comes first on the tape.
 # - `"random"`: any.
 # - `"local"`: cost / (bytes × staleness). *Cost* is the work of running the op again, counted from shapes; what is
 #   cheap may go. *Bytes*: a large buffer makes much room. *Staleness* is the time since the value was last read, and
@@ -132,7 +132,8 @@ spacetime.compare({name: traced[name] for name in ("dtr", "lru")}, pictures.path
 #
 # Each column is a layer with the input that it keeps. Forward is the long diagonal, and what hangs down from it is
 # still held: a comb under `"dtr"`, a block that moves along under `"lru"`. (The short bar below a block is the value
-# that was read last. The tape lets go of it when the sweep has passed the op that made it.)
+# that was read last. Nobody will read it again, but the tape lets go of a value only when the sweep has passed the op
+# that made it. Long before that, the next block needs the room, and the value is evicted.)
 #
 # Before you run the next cell: under `"lru"`, which inputs are held at the end of forward? When backward has used
 # them up, where does it have to begin, and how often will that happen?
@@ -146,7 +147,7 @@ def held_after_forward(evict):
 
 
 def times_again(tracer):
-    """How many layers ran again so and so often: {times: number of layers}."""
+    """How many layers ran again 0 times, once, twice, ...: {times: number of layers}."""
     by_layer = Counter(event.layer for event in tracer.events if event.kind == "replayed")
     return dict(sorted(Counter(by_layer[str(layer)] for layer in range(LAYERS)).items()))
 
@@ -163,19 +164,20 @@ for name in ("dtr", "lru"):
 # LRU keeps, again, only the last few; and so on until backward has come down. The early layers run again each time.
 #
 # So a value's worth is not only how soon it will be read. It is a place to start from. The first eviction in a
-# stretch costs one op to undo. If all its neighbours are gone, the last value that is left saves them all. That is
-# what the neighbourhood counts, and why the comb appears by itself: the wider the gaps around a value, the dearer it
-# is to evict. And a comb is what √L and its kin plan.
+# stretch costs one op to undo. The last one costs the whole stretch, since by then there is nothing in it to start
+# from. That is what the neighbourhood counts, and why the comb appears by itself: the wider the gaps around a value,
+# the dearer it is to evict. And a comb is what √L plans.
 #
 # ## A simulator
 #
-# Nothing of this needs arrays. Here is the whole mechanism for a chain, with the numbers of activations alone.
-# Activation i is the input of layer i + 1. Activation 0 is data and cannot be evicted.
+# None of this needs arrays. Here is the whole mechanism for a chain, with the numbers of activations alone. Activation
+# i is the input of layer i + 1. Activation 0 is data and cannot be evicted. Read it in three parts: `make_room` evicts,
+# the first loop is forward, the second backward.
 
 
 # %%
 def simulate(layers, room, score):
-    """How many layers run again on a chain, with room for so many activations; the lowest score goes."""
+    """How many layers run again on a chain, with room for that many activations; the lowest score goes."""
     held, evicted, clock, runs = {0: 0}, set(), 0, 0  # held: activation -> the clock when it was last used
 
     def make_room(in_use=None):
@@ -285,7 +287,7 @@ def u_net(h):
 
 
 # %% [markdown]
-# Its buffers differ in size and its ops in cost, so all five heuristics have something to go by.
+# Its buffers differ in size and its ops in cost, so cost and bytes have a say now.
 #
 # Before you run the next cell: will the gradients still be the same to the last bit? What has to be true of the ops
 # for that?
@@ -293,7 +295,7 @@ def u_net(h):
 
 # %%
 def u_net_under(limit, evict="dtr", image="faint"):
-    """(budget, gradients, how often the bottom layer ran) of a forward and backward within so many bytes."""
+    """(budget, gradients, how often the bottom layer ran) of a forward and backward within that many bytes."""
     for p in parameters:
         p.grad = None
     with mg.memory_budget(limit, evict=evict) as budget:
@@ -319,9 +321,9 @@ print(u_net_under(wanted["bright"] * 3 // 4, image="bright")[0].report())
 # Three quarters of the memory, whatever the image does, and nobody has planned anything. The ops need to be pure for
 # the bits to agree: the same inputs and settings, the same result. All of minigrad's are.
 #
-# The report says which ops paid. Their number is not their cost: a reshape moves nothing and is counted as free, and
-# the convolution is the dearest of these ops. And dice are dice: on one image they beat all the others, on the other
-# one they lose to all of them.
+# The report, of `"dtr"` on the bright image, says which ops paid. Their number is not their cost: a reshape moves
+# nothing and is counted as free, and the convolution is the dearest of these ops. And dice are dice: on one image they
+# beat all the others, on the other one they lose to all of them.
 #
 # ## Break it: too small a budget
 #
@@ -374,8 +376,10 @@ print(f"in small steps from the last that failed: {u_net_least:,} is enough")
 # The chain needs its input, and one layer's input and output; with that little, thousands of layers run.
 #
 # The U-net shows what `error.least` is not: the least of all. It is what that op needed at that moment, when it had
-# to run again and others were in use. With a little less than it asked for, but more than was there, another value
-# stays, and the op need not run again at all.
+# to run again and others were in use. Between the budget that failed and the one that it asked for there are some
+# with which another value stays, and the op need not run again at all.
+#
+# ## A plan or a budget
 #
 # When is a plan better? When you know the layers, `mg.fit` (lesson 10) finds the fastest schedule for a number of
 # bytes; a replay then runs a stretch in one go, and no time is spent on scores. Choosing what goes takes time itself:

@@ -45,9 +45,10 @@ data = mg.tensor(rng.standard_normal((8, WIDTH)), name="data")
 # %% [markdown]
 # ## Ten lines
 #
-# `call_again` is an op that has a function for a setting. Forward calls it with recording off, so that nothing is kept
-# but the input. The vjp calls it once more, records, and goes backward through that. This inner backward leaves the
-# gradients of weights at the weights, and the gradient of the input is handed on.
+# `call_again` is an op that has a function for a setting. Forward calls it with recording off (`mg.no_grad`), so that
+# nothing is kept but the input. The vjp calls it once more, records, and goes backward through that, beginning with
+# `g` where a loss begins with 1. This inner backward leaves the gradients of weights at the weights, and the gradient
+# of the input is handed on.
 
 
 # %%
@@ -77,10 +78,11 @@ def plain(fn, x):
 
 # %% [markdown]
 # Each *case* below is a small program with a stretch that is run by `call`: by `plain`, by `naive` or by
-# `mg.checkpoint`. A case yields its output. What stands behind the `yield` happens between forward and backward.
+# `mg.checkpoint`. A case is a generator that yields its output. What stands behind the `yield` happens between forward
+# and backward.
 #
 # `examine` compares gradients. The right one is that of the forward that ran: a plain run, in which nothing happens
-# between forward and backward.
+# between forward and backward. How far off means: the length of the difference, as a share of the right one's length.
 #
 # Before you run the next cell: for a function that does the same each time, will the naive checkpoint be right?
 
@@ -159,8 +161,8 @@ print("buffers that the tape keeps:", kept)
 #
 # ## State
 #
-# A batch norm moves its running mean with each call. A flag, such as `training`, may change before backward comes. A
-# cache grows with each call, as the keys of a decoder do.
+# A batch norm moves its running mean, which it will use in evaluation, with each call. A flag, such as `training`, may
+# change before backward comes. A cache, here a list of earlier results, grows with each call.
 #
 # Before you run the next cell: one of these three leaves the gradient right, and something else wrong. Which one?
 
@@ -235,7 +237,7 @@ print("weights that got a gradient:", *[w.name for w in weights[1:] if w.grad is
 # What if the numbers themselves change before backward? `scale` is a tensor that is changed in place, `mask` an array
 # of NumPy's, and `update` is an optimizer step that comes too early.
 #
-# Before you run the next cell: in which of these can nobody give the right gradient, whatever they do?
+# Before you run the next cell: in which of these is a number that backward needs gone for good?
 
 
 # %%
@@ -262,9 +264,9 @@ results |= {case.__name__: examine(case) for case in (scale, mask, update)}
 # Arrays on the tape never change. `factor *= 2` makes a new array and moves your variable to it; the record still has
 # the old one. NumPy arrays are copied when a tensor is made of them.
 #
-# An update of a parameter does replace its array: a copy of all parameters would be too dear. The old numbers are gone.
-# So minigrad looks whether a parameter is younger than the op that has read it, and refuses, naming parameter, op and
-# line. It does so without a checkpoint too.
+# An update of a parameter is another matter. It puts new numbers into the leaf itself, which the record reads, and the
+# old ones are gone: to keep a copy of all parameters would be too dear. So minigrad looks whether a parameter has been
+# updated since the op read it, and refuses, naming parameter, op and line. It does so without a checkpoint too.
 #
 # ## The border
 #
@@ -297,8 +299,10 @@ results |= {case.__name__: examine(case) for case in (aside, only_data)}
 # `side[0]` was computed with recording off, so the penalty reaches no weight. minigrad makes it an error at the first
 # use and names the line where the tensor was made; lesson 06 shows the repair.
 #
-# And a vjp runs only if its input needs a gradient. That of the data is not needed, so nobody calls the function
-# again, and the weights inside get nothing at all.
+# And a vjp runs only if its input needs a gradient. The data needs none, so nobody calls the function again, and the
+# weights inside get nothing at all.
+#
+# The next cell draws all this; there is nothing new in it.
 
 
 # %%
@@ -332,7 +336,8 @@ draw(off_by, pictures.path("13-wrong.svg"))
 # ![For each case a bar: how far the gradient of the naive checkpoint is off, 0 for the pure function alone, up to more
 # than its size. Every ring, for mg.checkpoint, is at 0; two are crosses, where it refuses](pictures/13-wrong.svg)
 #
-# In all these cases every shape was right. A check that compares shapes would have caught none.
+# (The last bar is of the running mean, as the batch norm's gradient is right.) In all these cases the output and the
+# gradients had the right shapes. A check that compares these would have caught none.
 #
 # ## A checkpoint that saves nothing
 #
@@ -399,7 +404,8 @@ except mg.CheckpointError as error:
 # it on when you have written an op, and off again.
 #
 # The repair is the one of `mg.dropout`: the dice become a setting. They are thrown once, when the function is called,
-# and the op is a function of its inputs and settings again.
+# and the op is a function of its inputs and settings again. (The naive checkpoint stays wrong: its second call throws
+# another key.)
 
 
 # %%
@@ -456,6 +462,7 @@ print("and verify=True has no objection; difference to a plain run:", verified_o
 #
 # 1. Why does a replay of recorded ops not update the batch norm's running mean a second time, though that update is
 #    computed with arrays as well?
-# 2. A colleague's checkpoint compares the shapes of all values of both runs. Which cases of this lesson does it catch?
+# 2. A colleague's checkpoint compares the shape of its output in both runs. Which cases of this lesson does it catch?
+#    Which if it counts the ops of both runs as well?
 # 3. An optimizer step before backward is an error, and a change of the tensor `factor` in place is not. What is the
 #    difference for the tape?

@@ -37,7 +37,7 @@ points = rng.standard_normal((ROWS, WIDTH))
 # %% [markdown]
 # ## A gradient without a history
 #
-# The slope of tanh is 1 - tanh². Its slope is to be had the same way, one would think: differentiate the gradient.
+# The slope of tanh is 1 - tanh². To get the slope of *that*, the same way should do: differentiate the gradient.
 #
 # Before you run the next cell: `mg.grad` gives the gradient as a tensor. Does the tape know how it was computed?
 
@@ -51,8 +51,9 @@ except mg.NoGradientError as error:
     print("NoGradientError:", no_history)
 
 # %% [markdown]
-# It does not. A backward runs its vjps on plain arrays, because nearly always that is all one wants. You have to ask:
-# with `create_graph=True` the vjps get tensors, and every op in them is recorded. They are made of the same ops as
+# It does not. (That is the "nothing that it was computed from does" of the message: the tensor has come out of a
+# backward, without a history.) A backward runs its vjps on plain arrays, as nearly always that is all one wants. If you
+# ask for more, with `create_graph=True`, the vjps get tensors, and every op in them is recorded. They are made of the same ops as
 # everything else, so there is nothing else to write.
 
 # %%
@@ -92,7 +93,10 @@ for order in range(1, 7):
 # number gradient · v.
 #
 # Below, the network is a chain of layers `tanh(h @ w)`, with a checkpoint around every six of them or none. `call`
-# says which.
+# says which. H is taken for the first matrix alone.
+#
+# Before you run the next cell: how many numbers does v have, and how many H? Will it be the same bits with
+# checkpoints, as in lesson 06?
 
 
 # %%
@@ -156,8 +160,9 @@ print("with checkpoints the same to rounding:", bool(checkpoint_error < 1e-13))
 #
 # ## What it costs
 #
-# Now a loss with a derivative in it. The penalty wants the network to have slope 1 with respect to its input, at each
-# point. For the gradients of the weights, we differentiate that slope.
+# Now a loss with a derivative in it. The penalty wants the network's slope with respect to its input, a vector, to have
+# length 1 at each point. (The number in one row depends on that row alone. So the gradient of the *sum* of all rows has
+# the slope at each point in its rows.) For the gradients of the weights, we differentiate that slope.
 #
 # Before you run the next cell: for a loss of first order, the four checkpoints save more than half of the live
 # activations. For the penalty, will it be more, as much, or less?
@@ -248,18 +253,20 @@ curves.plot_runs({name: runs[key] for key, name in names.items()}, pictures.path
 # ![Live bytes over four runs of one double backward: storing all and checkpoints inside climb to the same peak; around
 # has four low teeth; a budget runs level and then rises to a little less than half of the peak](pictures/14-around.svg)
 #
-# The picture shows all live bytes, each run from its beginning to its end. The checkpoints inside begin low, and come
-# to the same peak. Around, there are four teeth, one for each part, and far more ops run again: all of a part's
-# forward and of its recorded backward. The budget evicts only what it must, so it is cheaper. And it gives the bits
-# of storing all, since it does not change the order in which anything is added up. But it limits what the *tape*
-# holds; the gradients on their way through the second backward come on top.
+# The picture shows all live bytes, each run from its beginning to its end. (The lines printed above count activations
+# alone, so they are lower.) The checkpoints inside begin low, and come to the same peak. Around, four low plateaus come
+# first, where each part is computed and dropped, and then four teeth, where each part is replayed and differentiated.
+# Far more ops run again: all of a part's forward and of its recorded backward. The budget evicts only what it must, so
+# it is cheaper. And it gives the bits of storing all, since it does not change the order in which anything is added
+# up. But it limits what the *tape* holds; the gradients on their way through the second backward come on top.
 #
 # ## A check for second derivatives
 #
 # An op of your own may be right once and wrong twice. The vjp below gets `x` as an array in a first backward, and as
 # a tensor in a recorded one. `np.asarray` makes it an array in both.
 #
-# Before you run the next cell: which of the two checks will notice?
+# `mg.gradcheck` (lesson 03) compares a gradient with a difference quotient. `mg.gradgradcheck` does that with the
+# gradient of a gradient. Before you run the next cell: which of the two will notice?
 
 
 # %%
@@ -283,8 +290,8 @@ print("gradcheck:", first_check)
 print("gradgradcheck:", second_check)
 
 # %% [markdown]
-# `mg.gradgradcheck` is a gradcheck of backward itself. It sees that the gradient depends on x and that the tape does
-# not know. The repair is to leave x what it is: operators and ops of minigrad take arrays and tensors alike.
+# The second one is a gradcheck of backward itself. It sees that the gradient depends on x and that the tape does not
+# know. The repair is to leave x what it is: operators and ops of minigrad take arrays and tensors alike.
 
 
 # %%
@@ -303,8 +310,8 @@ print("both checks:", repaired_check)
 # that the equation holds at thirty times. This is called a physics-informed network. No data about the motion is used.
 #
 # The form `SPEED * t + t * t * network(t)` starts at 0 with the right speed, whatever the network does. Each row of
-# `t` is a time by itself. So the gradient of the *sum* of all angles has the speed at each time in its rows, and the
-# same once more gives the acceleration.
+# `t` is a time by itself. So, as above, the gradient of the sum of all angles has the speed at each time in its rows,
+# and the same once more gives the acceleration.
 
 # %%
 SPEED, rng = 1.5, np.random.default_rng(14)
@@ -355,7 +362,8 @@ except mg.GraphFreedError as error:
 #
 # A step of the method puts straight lines in the place of the equations. There are more parameters than equations, so
 # many moves solve them; the step takes the smallest, and damps it. This is the method of Levenberg and Marquardt. A
-# step that makes things worse is taken back, and the damping rises.
+# step that makes things worse is taken back, and the damping rises. What matters in the next cell is `equations`; you
+# may skim the rest. `exact_angles` is there for comparison, and the training does not see it.
 
 
 # %%
