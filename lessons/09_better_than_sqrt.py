@@ -292,9 +292,9 @@ print(f"a million layers: s = t = {both}")
 #
 # The argument assumed that boundaries are placed one after the other, and that each stays until backward has used it.
 # Could something quite different do better? For tiny chains one can try *everything*: each order of running, keeping
-# and letting go. `schedules.exhaustive_optimum` does, by Dijkstra's algorithm for shortest paths. `schedules.optimal(m)`
-# places one boundary after the other, as above, and takes the best places for m live activations. Both count as the
-# tracer does: the input and the output of a running layer are two activations.
+# and letting go. `schedules.exhaustive_optimum` does, by Dijkstra's algorithm for shortest paths.
+# `schedules.optimal(m)` places one boundary after the other, as above, and takes the best places for m live
+# activations. Both count as the tracer does: the input and the output of a running layer are two activations.
 #
 # Before you run the next cell: will trying everything find fewer replays, for some number of layers and activations?
 

@@ -307,8 +307,8 @@ print("made for four images, run on four images; it keeps to the budget:", repai
 # that costs nothing. There are four units of memory. All that is there counts: the input, the outputs that are held,
 # a running layer's input and output in the first forward too (`count_first_run`), and one unit for the gradient.
 #
-# Before you run the next cell: storing all takes 6 units of time. How many will the persistent optimum take, and can you
-# beat it? Take a sheet of paper.
+# Before you run the next cell: storing all takes 6 units of time. How many will the persistent optimum take, and can
+# you beat it? Take a sheet of paper.
 
 # %%
 small = schedules.LayerCosts(
@@ -323,11 +323,11 @@ print("everything tried:", optimum.time, "units of time")
 print(*[f"  {move}" for move in optimum.moves], sep="\n")
 
 # %% [markdown]
-# (The tree counts layers from 1, the moves from 0. A layer that is *run* leaves its output for the next one; one that is
-# *taped* is run, too, and leaves what its backward reads.) The persistent schedule has room to tape one of the three layers.
-# It puts the other two into a checkpoint, and replays both. The optimum tapes layer 1 as well, and then lets go of the
-# *output of layer 0*, which was layer 1's input. Backward will want that again, so this is not persistent. But to make
-# it again takes one run, of layer 0, and layer 1 need not run a second time.
+# (The tree counts layers from 1, the moves from 0. A layer that is *run* leaves its output for the next one; one that
+# is *taped* is run, too, and leaves what its backward reads.) The persistent schedule has room to tape one of the three
+# layers. It puts the other two into a checkpoint, and replays both. The optimum tapes layer 1 as well, and then lets go
+# of the *output of layer 0*, which was layer 1's input. Backward will want that again, so this is not persistent. But
+# to make it again takes one run, of layer 0, and layer 1 need not run a second time.
 #
 # To search all such moves takes too long for real chains; in general the problem is NP-hard. Lesson 12 goes another
 # way: no plan at all, and eviction at run time.

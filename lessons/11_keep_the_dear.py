@@ -79,8 +79,9 @@ x = mg.randn(SEQUENCE, HIDDEN)
 # operation, an element that is read or written is one, an exponential is eight.
 #
 # Before you run the next cell: a product with inner length n, in which each number is a sum of n terms, takes n
-# operations for each number that it puts out, and a number has four bytes. Two kinds of products are in this layer: `linear` has an inner length of the whole width; the
-# scores have an inner length of one head's share. What are their operations per byte?
+# operations for each number that it puts out, and a number has four bytes. Two kinds of products are in this layer:
+# `linear` has an inner length of the whole width; the scores have an inner length of one head's share. What are their
+# operations per byte?
 
 # %%
 nodes = [node for node in mg.tape(blocks[0](x)) if node.op is not None]
@@ -172,7 +173,7 @@ for budget in tqdm(range(0, everything, boundary), desc="budgets", leave=False, 
 in_as_many_bytes = {}
 for name, (kept, *_) in results.items():
     if name not in (PLAIN, "save_nothing()"):
-        in_as_many_bytes[name] = measure(policies.within(kept - boundary))[2]  # `within` counts what it adds to the boundary
+        in_as_many_bytes[name] = measure(policies.within(kept - boundary))[2]  # beside the boundary
         print(f"in the bytes of {name:28} within() runs {in_as_many_bytes[name]:.2f} of a forward again")
 
 
@@ -319,8 +320,8 @@ print("CheckpointWarning:", told[0])
 # %% [markdown]
 # More memory than without any checkpoint, and replays on top. Two products a step are kept, and plain taping keeps one
 # state: the output of tanh, which the slope of tanh and the next step's product read. (The inputs of all steps are in
-# both numbers; the gradient of `w_input` reads them.) No gradient reads a product here, but the replay does, which makes
-# the state of the two. So nothing can be pruned. The warning says what came of it.
+# both numbers; the gradient of `w_input` reads them.) No gradient reads a product here, but the replay does, which
+# makes the state of the two. So nothing can be pruned. The warning says what came of it.
 #
 # The mistake is in the price. What an op costs by itself is not what keeping its output saves. Who keeps the tanh need
 # run neither tanh nor addition nor *either* product: all four, for the bytes of one. `within` reckons like that: the

@@ -9,9 +9,9 @@
 # %% [markdown]
 # # 12 Without a plan
 #
-# **Under a memory budget nobody plans: what does not fit is evicted, and when it is read its recorded op runs again;
-# that comes close to the best plan if the choice of what goes counts the gap around it, and far from it if the choice
-# goes by the time of the last use alone.**
+# **Under a memory budget nobody plans: what does not fit is evicted, and its recorded op runs again when it is read;
+# that costs little more than the best plan if the choice of what goes counts the gaps around a value, and far more if
+# it goes by the time of last use alone.**
 #
 # Needs: 06, 07. Minutes: 20.
 #

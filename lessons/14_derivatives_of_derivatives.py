@@ -53,8 +53,8 @@ except mg.NoGradientError as error:
 # %% [markdown]
 # It does not. (That is the "nothing that it was computed from does" of the message: the tensor has come out of a
 # backward, without a history.) A backward runs its vjps on plain arrays, as nearly always that is all one wants. If you
-# ask for more, with `create_graph=True`, the vjps get tensors, and every op in them is recorded. They are made of the same ops as
-# everything else, so there is nothing else to write.
+# ask for more, with `create_graph=True`, the vjps get tensors, and every op in them is recorded. They are made of the
+# same ops as everything else, so there is nothing else to write.
 
 # %%
 (slope,) = mg.grad(mg.tanh(x), x, create_graph=True)
@@ -262,8 +262,8 @@ curves.plot_runs({name: runs[key] for key, name in names.items()}, pictures.path
 #
 # ## A check for second derivatives
 #
-# An op of your own may be right once and wrong twice. The vjp below gets `x` as an array in a first backward, and as
-# a tensor in a recorded one. `np.asarray` makes it an array in both.
+# Of an op of your own, the first derivative may be right and the second wrong. The vjp below gets `x` as
+# an array in a first backward, and as a tensor in a recorded one. `np.asarray` makes it an array in both.
 #
 # `mg.gradcheck` (lesson 03) compares a gradient with a difference quotient. `mg.gradgradcheck` does that with the
 # gradient of a gradient. Before you run the next cell: which of the two will notice?

@@ -12,7 +12,7 @@
 # **Say how many bytes the activations of a network may take: `mg.fit` measures its layers and finds the fastest
 # schedule that fits, and training under it takes more time and changes nothing else, not one bit of one loss.**
 #
-# Needs: 04, 08, 10, 11. Minutes: 20.
+# Needs: 04, 08, 10, 11. Minutes: 25.
 #
 # In this lesson all of it comes together. A character-level transformer learns a real text, the README of this
 # repository. You see where its bytes are, train it in three tenths of them, ask for a budget that cannot be met, and
@@ -47,7 +47,7 @@ print(f"{len(ids)} characters, {len(letters)} different ones")
 # %% [markdown]
 # ## The network as a chain
 #
-# `lessons/char_transformer.py` is a program of its own, about a hundred lines; read it beside this lesson. Its model
+# `lessons/char_transformer.py` is a program of its own; read its class `CharTransformer` beside this lesson. The model
 # adds up what a character is and where it stands, runs that through *blocks*, and gives a number for each character
 # that could come next. A block is `x + attention(norm(x))`, and then `x + MLP(norm(x))`. Here there are six blocks,
 # with dropout in each.
@@ -123,14 +123,15 @@ print(f"one step holds {everything.peak_activations} activations, {whole:,} byte
 # %% [markdown]
 # Dropout draws its mask again when it is needed, so the mask costs nothing. But the softmax keeps its output for its
 # own gradient, and the product with the values keeps what dropout has made of it. So the probabilities are there twice.
+# (A row adds up all arrays of one op and one shape. There are two norms in a block, for example.)
 #
 # ## Measure, and ask
 #
 # `mg.profile` measures each layer. Give the result to `mg.fit` with a number of bytes: it forecasts many schedules, and
 # takes the fastest that fits. First ask for half of the bytes, then for three tenths.
 #
-# Before you run the next cell: how many of the six blocks can stay on the tape with half of the bytes, if one more must
-# fit when its turn comes to be replayed? How much more time will a step take, with half and with three tenths?
+# Before you run the next cell: how many of the six blocks can stay on the tape with half of the bytes? (At the end of
+# forward, what is there beside them?) How much more time will a step take, with half and with three tenths?
 
 # %%
 measured = mg.profile(layers, x)
@@ -149,16 +150,18 @@ for name, schedule in fitted.items():
           f"the same loss: {step_losses[name] == plain_loss}")  # fmt: skip
 
 # %% [markdown]
-# Half of the bytes is room for three blocks. So two may stay on the tape while a third one is replayed, at most. Print
-# `fitted["half"].plan(len(layers)).tree()` to see which ones it tapes. (Which schedule is the fastest depends on times,
-# so it may be another one on your machine. That it fits is true on all.)
+# Half of the bytes is as much as three blocks hold, and a little more. But head and loss need room as well, more than
+# this little. So two blocks can stay on the tape, and not three. As a block is taped as a whole or not at all, some of
+# the budget may be left over. Print `fitted["half"].plan(len(layers)).tree()` to see which blocks it tapes. (It counts
+# layers from 1, so the blocks are 2 to 7. Which schedule is the fastest depends on times, and it may be another one on
+# your machine. That it fits is true on all.)
 #
 # ## Bit for bit
 #
 # One step is not training. Errors that are small in a step grow over many. So train from the same weights three times,
 # and compare all losses, and all weights after the last step. Dropout is on, in forward and in every replay. Each batch
-# has a chain of its own, with its own targets. A schedule was made for a number of layers of certain sizes, so one does
-# for all batches.
+# has a chain of its own, with its own targets. A schedule is made for layers of certain sizes, and these are the same
+# for all batches, so you need only one.
 #
 # Before you run the next cell: in which digit will the losses begin to differ?
 
@@ -199,7 +202,8 @@ print(f"losses of {FIRST} steps, all three ways the same bits: {same_losses}; we
 # ## Train in three tenths
 #
 # A model that knows nothing has a loss of log(characters). One that knows how frequent each character is, and nothing
-# of their order, has the entropy of the frequencies. What is below that has been learnt from the order.
+# of their order, has the mean of -log(share of the character), which is called the entropy. What is below that has been
+# learnt from the order.
 
 # %%
 model = new_model()
@@ -207,7 +211,7 @@ progress = tqdm(train(model, fitted["three tenths"], STEPS), total=STEPS, desc="
 losses = list(progress)
 knows_nothing, knows_shares = losses_without_context(ids)
 last = float(np.mean(losses[-10:]))
-print(f"loss of who knows nothing {knows_nothing:.2f}, of who knows each character's share {knows_shares:.2f}")
+print(f"loss if one knows nothing {knows_nothing:.2f}, if one knows each character's share {knows_shares:.2f}")
 for step in range(0, STEPS, 25):
     print(f"  steps {step:3} to {step + 24:3}: {np.mean(losses[step : step + 25]):.2f}")
 print("it began as the three have begun:", losses[:FIRST] == first_losses["storing all"])
@@ -243,8 +247,8 @@ print(f"what the tape keeps of the largest layer: {most_of_a_layer:,} bytes; the
 # A schedule decides about layers. When backward comes to a block, all that the tape keeps of this block has to be there
 # at once, whatever else has been dropped. No schedule can do with less.
 #
-# The message names two ways out. Here is the second one: split the largest layer. A block is a sum after a sum, so it
-# can be cut between them. The ops are the same as before, in the same order.
+# The message names two ways out. Here is the second one: split the largest layer. A block makes two sums, one after the
+# other, so it can be cut behind the first. The ops are the same as before, in the same order.
 
 
 # %%

@@ -12,7 +12,7 @@
 # **An array computes where it is, so a program moves to a GPU by moving its arrays; and beside a GPU there is a second,
 # larger and slower memory, in which a boundary can wait: then it has to be moved, and need not be computed again.**
 #
-# Needs: 07, 09. Minutes: 20.
+# Needs: 07, 09. Minutes: 25.
 #
 # You need no GPU for this lesson. What it is about can be counted: what is in which memory, how much is moved, and when
 # it comes back. Where there is a GPU, the same cells run on it. What only a clock on a GPU can tell stands at the end,
@@ -94,8 +94,9 @@ print("to() gives the tensor itself if it is there already:", x.to(DEVICE) is x)
 # The weights, and the input. `model.to(device)` moves all parameters of an `nn.Module`, in place, so that an optimizer
 # that has them goes on working. `t.to(device)` is an op: if it moves something, backward moves the gradient back.
 #
-# What if half of the arrays stay behind? Nothing is moved behind your back: an op on two devices is a `DeviceError`. It
-# names the op, your line and both devices. The next cell tries it, if there is a second device.
+# What if half of the arrays stay behind? Nothing is moved behind your back: a copy from one memory to another is slow,
+# and one that you do not see would be made again in every step. An op on two devices is a `DeviceError`, which names
+# the op, your line and both devices. The next cell tries it, if there is a second device.
 
 # %%
 mixed = None
@@ -158,10 +159,10 @@ print(f"dropout's mask is the same on cpu and on {DEVICE}:", np.array_equal(mask
 # computing it again: to put it into slow memory, and to fetch it when backward comes.
 #
 # In minigrad boundaries can do that: `mg.checkpoint(fn, x, offload=True)`, or `schedules.offloaded(schedule)` for all
-# outermost boundaries of a schedule. On NumPy there is only one memory. There a copy stands for what would be in the
-# other one. The tracer gives it a role of its own, "offloaded", and does not count it among the live activations. So
-# the count says what *fast* memory would hold. Copies to slow memory are counted as `tracer.writes`, copies back as
-# `tracer.reads`.
+# outermost boundaries of a schedule, those that are not inside of another checkpoint. On NumPy there is only one
+# memory, and a copy in it stands for what would be in the other one. The tracer gives it a role of its own,
+# "offloaded", and does not count it among the live activations. So the count says what *fast* memory would hold. Copies
+# to slow memory are counted as `tracer.writes`, copies back as `tracer.reads`.
 #
 # Before you run the next cell: six segments, the last of them taped. How many boundaries go to slow memory? What is the
 # peak in fast memory then? And what if each layer's input goes there?
@@ -195,7 +196,8 @@ tracers = {
 # ## The window
 #
 # A boundary that is fetched when its replay begins comes late: the replay has to wait for it. `window=2` has the next
-# older boundary fetched as well, before it is needed. That costs room.
+# older boundary fetched as well, before it is needed. That costs room. (It is the second argument of `offloaded`. For a
+# single checkpoint, write `offload=2` in place of `offload=True`.)
 #
 # Before you run the next cell: how many more activations will be live with `window=2`, and with 3? How often will each
 # boundary be read?
@@ -266,8 +268,8 @@ draw(tracers["segments"], with_window, pictures.path("16-two-memories.svg"))
 # ![Above, live activations over a run: a saw-tooth on a staircase, and below it the same teeth, near the ground.
 # Below, a staircase of boundaries in slow memory, up in forward and down in backward](pictures/16-two-memories.svg)
 #
-# The teeth are the replays; they are the same in both runs. The staircase on which they stand has gone to the other
-# memory.
+# The first tooth is the segment that is taped, the others are the replays; both runs have the same teeth. The staircase
+# on which they stand has gone to the other memory, but for the one boundary that the window has fetched ahead.
 #
 # ## Break it: a boundary that does not move
 #
@@ -338,7 +340,9 @@ for name, schedule in tiers.items():
 # %% [markdown]
 # `multistage` replays as little as six fast slots do, and moves a lot for it. At two forwards a transfer, that takes
 # longer than to do without slow memory. `h_revolve` replays some layers more and moves less. Of the three that have
-# three fast slots, it takes the least time. So the right schedule depends on what a transfer costs.
+# three fast slots, it takes the least time. So the right schedule depends on what a transfer costs. (A peak of two more
+# than the fast slots is that of lesson 09: the activation that is running has no slot, and its output has none either
+# if a layer is replayed for its output alone.)
 #
 # Before you run the next cell: what will `h_revolve` do if transfers are free? And if one takes as long as a hundred
 # layers?
@@ -353,11 +357,14 @@ for cost in (0, 0.2, 2, 5, 100):
 
 
 # %% [markdown]
+# If transfers are free, it replays as little as with six fast slots. The dearer they are, the fewer it makes. In the
+# last line it leaves slow memory alone, and replays what three fast slots replay.
+#
 # ## What does a transfer cost here?
 #
 # That is a ratio of two times: of one copy, and of one layer's forward. Measure both on your machine. On NumPy the copy
-# is a copy within the same memory. On a GPU it goes over the bus to the host, and there one has to be careful with the
-# clock: a call that starts a computation may return before it is done. So `wait` waits.
+# is a copy within the same memory. On a GPU it goes to the host, over the wires called *bus*, and there one has to be
+# careful with the clock: a call that starts a computation may return before it is done. So `wait` waits.
 
 
 # %%

@@ -127,7 +127,8 @@ print("h @ w.T: the network's result:", np.allclose(repaired, expected, atol=1e-
 # ## Here
 #
 # First in minigrad: gradients, how often each layer's code was called, and how many sines were computed. A layer reads
-# what the sine before it has put out. So a sine is what has to run again for a layer that is replayed.
+# what the sine before it has put out, so that sine has to run again. (The last layer of a stretch is not replayed as a
+# whole, as in lesson 06. Its sine's gradient reads its product, so the product runs again, and the sine does not.)
 #
 # Before you run the next cell: the plan says how many runs of layers there are in all. How often is a layer's *code*
 # called?
@@ -206,9 +207,9 @@ else:
     print("PyTorch:", sines, "sines computed; calls of each layer's code:", *found["PyTorch"][0])
 
 # %% [markdown]
-# As many sines as planned: the tree means the same there. But the code of a layer is called once, and once more for
-# each checkpoint around it. (A replay *enters* the last layer of a stretch, too, and ends as soon as it has all that
-# backward needs. That is called early stop; `set_checkpoint_early_stop(False)` turns it off.)
+# The same gradients, and as many sines as planned: the tree means the same there. But the code of a layer is called
+# once, and once more for each checkpoint around it. (A replay *enters* the last layer of a stretch, too, and ends as
+# soon as it has all that backward needs. That is called early stop; `set_checkpoint_early_stop(False)` turns it off.)
 #
 # ## In JAX
 #
@@ -246,15 +247,17 @@ else:
     print("JAX:", compiled.count(" sine("), "sines in the program that is compiled for", jax.default_backend())
 
 # %% [markdown]
-# As many sines again, and each layer's code is called once. But the traced program is not the end: under `jax.jit` a
-# compiler works on it, and it may find that a replay computes what has been computed before, and merge the two. Then
-# nothing has been saved. `prevent_cse=True`, the default, is there to keep it from that. Compare the last two numbers
-# to see what it did on your device, and ask the compiled function for its `memory_analysis()`.
+# The same gradients, as many sines again, and each layer's code is called once. But the traced program is not the end:
+# under `jax.jit` a compiler works on it, and it may find that a replay computes what has been computed before, and
+# merge the two (common subexpression elimination, CSE). Then nothing has been saved. `prevent_cse=True`, the default,
+# is there to keep it from that. Compare the two numbers of sines to see what it did on your device. On a CPU with `jax
+# 0.10.2` it merged them all: no sine of a replay was left. And ask the compiled function for its `memory_analysis()`.
 #
 # ## A real block
 #
 # The names fit for larger layers as well. `nn.TransformerBlock` is PyTorch's `TransformerEncoderLayer` with
-# `norm_first=True`.
+# `norm_first=True`. The cell compares the gradients of the two, PyTorch's under a checkpoint; they are the same, up to
+# rounding.
 
 # %%
 block = nn.TransformerBlock(16, 2, activation="relu")
@@ -403,8 +406,8 @@ spacetime.compare({name: each.plan(23) for name, each in cuts.items()}, pictures
 # ![Two space-time pictures of 23 layers: equal segments with a low curve of live activations, and PyTorch's rule, whose
 # last long segment lies on top of all boundaries and makes the peak](pictures/17-remainder.svg)
 #
-# The long segment is the last one, where all boundaries are alive. The repair is the first part of this lesson: give
-# PyTorch the tree of `uniform(5)`, by `plan.torch_code()`, or a number of segments that divides the layers.
+# PyTorch's long segment is the last one, where all boundaries are alive. The repair is the first part of this lesson:
+# give PyTorch the tree of `uniform(5)`, by `plan.torch_code()`, or a number of segments that divides the layers.
 #
 # ## In PyTorch and in JAX this is called
 #

@@ -57,8 +57,8 @@ def starting_gradient(out, gradient, create_graph):
     if not out.requires_grad:
         raise NoGradientError(
             f"backward was asked of {out!r}, which does not require grad: nothing that it was computed from does, "
-            "or it was computed inside no_grad(), or by an op without a vjp. Set requires_grad=True on a leaf "
-            "before computing"
+            "or it was computed inside no_grad(), or by an op without a vjp, or it is a gradient that was taken "
+            "without create_graph=True. Set requires_grad=True on a leaf before computing"
         )
     refuse_smuggled(out)
     node = out._node
