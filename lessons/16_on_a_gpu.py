@@ -357,7 +357,7 @@ for cost in (0, 0.2, 2, 5, 100):
 
 
 # %% [markdown]
-# If transfers are free, it replays as little as with six fast slots. The dearer they are, the fewer it makes. In the
+# If transfers are free, it replays as little as with six fast slots. As they get dearer, it makes fewer. In the
 # last line it leaves slow memory alone, and replays what three fast slots replay.
 #
 # ## What does a transfer cost here?

@@ -250,8 +250,9 @@ else:
 # The same gradients, as many sines again, and each layer's code is called once. But the traced program is not the end:
 # under `jax.jit` a compiler works on it, and it may find that a replay computes what has been computed before, and
 # merge the two (common subexpression elimination, CSE). Then nothing has been saved. `prevent_cse=True`, the default,
-# is there to keep it from that. Compare the two numbers of sines to see what it did on your device. On a CPU with `jax
-# 0.10.2` it merged them all: no sine of a replay was left. And ask the compiled function for its `memory_analysis()`.
+# is there to keep it from that. Compare the two numbers of sines to see what it did on your device. On a CPU, version
+# `0.10.2` of JAX merged them all: no sine of a replay was left. And ask the compiled function for its
+# `memory_analysis()`.
 #
 # ## A real block
 #
