@@ -310,6 +310,8 @@ class Region:
         fresh = {source: source for source in body.boundary}
         work = body.work(sweep=swept)
         for line in body.lines:
+            if line not in work.replays:
+                continue  # no gradient passes: what is read of it is a constant
             for source in line.inputs:
                 if source.dtype is not None and source not in values:
                     values[source] = self.value(source)  # read across stretches, and no part of a state

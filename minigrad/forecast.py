@@ -221,6 +221,9 @@ class Forecast(Ledger):
     peak_activations, peak_activation_bytes, replayed_ops    what a Tracer of a real run would say
     writes, reads    boundaries that go to slow memory and come back
     lines_run        the ops that replays run, in order, as lines of the body
+
+    Not in it: layers through which no gradient flows, as before a detach, and checkpoints in a layer that do not
+    keep their output. A tracer of a run with these may say more.
     """
 
     def __init__(self, body, memory, schedule):

@@ -122,6 +122,11 @@ class Op:
     def __repr__(self):
         return f"<op {self.name}({', '.join(self.parameters)})>"
 
+    def __reduce__(self):
+        if registry.get(self.name) is not self:
+            raise ArgumentError(f"{self!r} is an op of your own, which pickle cannot find again by its name")
+        return named_op, (self.name,)
+
     # ---- declaring ---------------------------------------------------------------------------------
 
     def vjp(self, name):
@@ -252,6 +257,11 @@ class Op:
         while inputs and inputs[-1] is None and names[len(inputs) - 1] in self.defaults:
             inputs.pop()
         return inputs, given
+
+
+def named_op(name) -> Op:
+    """One of minigrad's own ops, by its name: how pickle finds it again."""
+    return registry[name]
 
 
 def op(forward=None, *, inputs=None) -> Op:

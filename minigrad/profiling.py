@@ -24,6 +24,7 @@ from .op import run
 from .replay import PLAIN, Body, Call, Manner, constant_like, execute, results
 from .schedules import as_schedule
 from .schedules.layer_costs import LayerCosts
+from .schedules.schedule import whole_number
 from .sizes import LayerSizes, costs_of
 from .table import bytes_text, table
 from .tensor import Tensor
@@ -124,7 +125,7 @@ def profile(layers, x, repeats: int = 3) -> Profile:
     >>> measured.forecast(mg.schedules.uniform(4))
     <Forecast: 8 activations at the peak, 256 bytes; 18 ops replayed>
     """
-    layers = list(layers)
+    layers, repeats = list(layers), whole_number(repeats, "the number of repeats")
     if not layers:
         raise ArgumentError("profile needs at least one layer")
     context = local.context

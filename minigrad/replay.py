@@ -222,7 +222,8 @@ class Work:
             self.taped.update(outside[source] for source in work.taped if source in outside)
             uses += self._uses_of(work, outside)
         run_all = self.whole and bool(swept)
-        wanted = [inside[node] for node in call.outputs if (node in self.read or run_all) and node not in live]
+        needed = [node for node in call.outputs if node in self.read or (run_all and node in self.taped)]
+        wanted = [inside[node] for node in needed if node not in live]
         if wanted:
             work = self.advances[call] = call.body.work(values=wanted)
             self.runs.add(call)
@@ -303,8 +304,14 @@ def tape_call(call, work, values, fresh, kept):
     inputs = tuple([fresh_input(source, values, fresh) for source in call.inputs])
     arrays = [values.get(source) for source in call.inputs]
     nodes = checkpoint_nodes(call.body, inputs, arrays, work, call.outputs, call.layer, call.where, kept)
-    for output, node in zip(call.outputs, nodes, strict=True):
-        fresh[output] = with_watchers(node, output)
+    for output, node, inner in zip(call.outputs, nodes, call.body.outputs, strict=True):
+        if inner not in work.taped:
+            continue  # no gradient comes to it: who reads it reads a constant
+        if output is inner:  # a stretch that a schedule has split off: the line itself is watched, when it is taped
+            node.name = output.name
+            fresh[output] = node
+        else:
+            fresh[output] = with_watchers(node, output)
 
 
 def fresh_input(source, values, fresh):
@@ -373,6 +380,7 @@ def retain_boundary(body, inputs, arrays, work, family):
             inputs[index] = hollow(actual)
         elif actual.op is not None and source not in work.taped:
             inputs[index] = constant_like(actual, array)  # read, but no gradient flows: the sweep may never pass it
+            inputs[index].number = min(actual.number, source.number)  # as old as what the body's lines have read
         elif actual.out is None:
             keep(actual, array)
     return tuple(inputs)

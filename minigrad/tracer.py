@@ -253,6 +253,7 @@ class Tracer:
 
     def dropped(self, values, line):
         """A replay needs a value no longer."""
+        self._replay_holders.discard((id(values), id(line)))
         self._release((id(values), id(line)))
 
     def handed_on(self, old_values, old, new_values, new):
@@ -262,6 +263,7 @@ class Tracer:
             self._buffers[key].holders.discard(holder)
             self._buffers[key].holders.add(new_holder)
             self._held.setdefault(new_holder, set()).add(key)
+        self._replay_holders.discard(holder)
         self._replay_holders.add(new_holder)
 
     def replay_ended(self):

@@ -42,7 +42,7 @@ class Sweep:
     def __init__(self, seeds, retain_graph, create_graph, targets=None, watched=False):
         self.context, self.watched = local.context, watched
         self.retain_graph, self.create_graph = retain_graph or create_graph, create_graph
-        self.read = read_tensor if create_graph else read_array
+        self.made_again = {}  # with create_graph: fresh node of a replay -> the output that it is the value of
         self.heap, self.grads = [], {}
         self.leaves, self.deposits = {}, []
         self.targets = frozenset(targets or ())
@@ -60,6 +60,14 @@ class Sweep:
                 tracer.gradient(tensor._node, gradient)
             if self.wanted is None or tensor._node in self.wanted:
                 self.give(tensor._node, gradient)
+
+    def read_tensor(self, source, reader):
+        """A buffer as a Tensor, for vjps that are recorded. The value of a checkpoint's output is read as that output.
+
+        So a second derivative with respect to the output finds what was computed from it.
+        """
+        tensor = read_tensor(source, reader)
+        return Tensor(tensor._data, self.made_again[source]) if source in self.made_again else tensor
 
     def walk(self):
         """Yield the fields of a Step for each node, youngest first, then for each leaf that gets a gradient."""
@@ -113,7 +121,8 @@ class Sweep:
         tracer = self.context.tracer
         if tracer is not None:
             tracer.sweeps(node)
-        read, waiting, leaves, anomaly = self.read, self.grads, self.leaves, self.context.anomaly
+        read = self.read_tensor if self.create_graph else read_array
+        waiting, leaves, anomaly = self.grads, self.leaves, self.context.anomaly
         results = [] if self.watched else None
         measuring = tracer is not None and tracer.workspace
         for index, vjp in node.needs.vjps:
@@ -248,6 +257,9 @@ class Sweep:
             self.context.tracer.taken_over(values)  # which the tape is about to let go of
         copies = {source: copy for source, copy in node.needs.kept.items() if source in work.read and source in inputs}
         freed = sum(self.release(sibling) for sibling in gradients)
+        for sibling in gradients:
+            if sibling.freed:
+                sibling.inputs = tuple([kept_input(actual, source in work.taped) for source, actual in inputs.items()])
         if copies:
             fetch_ahead(node, body.manner.window)
         fresh = inputs | {source: bring_back(source, copy, values, inputs) for source, copy in copies.items()}
@@ -258,6 +270,8 @@ class Sweep:
             if line in fresh:
                 self.stands_for[fresh[line]] = sibling, *self.stands_for.pop(sibling, ())
         self.extend_wanted(fresh)
+        if self.create_graph:
+            self.made_again.update((fresh[output[s]], self.made_again.get(s, s)) for s in gradients)
         for sibling, waiting in gradients.items():
             if self.wanted is None or fresh[output[sibling]] in self.wanted:
                 self.give(fresh[output[sibling]], waiting)
@@ -327,6 +341,11 @@ class Sweep:
         for node, gradient in self.deposits if self.watched else ():
             if node.op is None:
                 yield "leaf", node, gradient, [], 0
+
+
+def kept_input(actual, is_reached):
+    """What a replayed checkpoint remembers of an input: one that the sweep does not reach by it may die."""
+    return hollow(actual) if is_reached or actual.op is None else constant_like(actual, None)
 
 
 def bring_back(source, copy, values, inputs):

@@ -10,6 +10,8 @@ recursion: a tree may be as deep as the chain is long.
 
 from typing import NamedTuple
 
+from ..errors import ArgumentError
+
 
 class Cost(NamedTuple):
     """What one stretch costs, its own input not counted, unless that has come back from slow memory.
@@ -149,15 +151,17 @@ def count(root) -> Cost:
     known, waiting, asked = {}, [root], {}
     while waiting:
         stretch = waiting[-1]
+        schedule, n = stretch.schedule, stretch.length
         if stretch in known:
             waiting.pop()
             continue
         if stretch not in asked:
-            schedule, n = stretch.schedule, stretch.length
             parts = schedule.parts_of_replay(n) if stretch.replayed else schedule.parts(n)
             asked[stretch] = parts, inner_stretches(stretch, parts)
         parts, inner = asked[stretch]
         missing = [one for one in inner if one is not None and one not in known]
+        if any(one in asked for one in missing):
+            raise ArgumentError(f"{schedule!r} splits {n} layers in a circle, which would never end")
         if missing:
             waiting.extend(missing)
         else:

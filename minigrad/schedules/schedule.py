@@ -30,7 +30,8 @@ class Schedule:
 
     def parts(self, n):
         """`split(n)`, checked: parts of at least one layer that add up to n, each with None or a Schedule."""
-        parts = list(self.split(n))
+        split = self.split(n)
+        parts = list(split) if isinstance(split, (list, tuple)) else [split]
         if not all(_is_part(part) for part in parts) or sum(length for length, _ in parts) != n:
             raise ArgumentError(
                 f"{self!r} splits {n} layers into {parts!r:.200}; a split is a list of (length, None or Schedule) "
