@@ -20,7 +20,7 @@ help:
 	@echo "make lessons   run all lessons, and time them"
 	@echo "make test    run the tests; ARGS=\"-k tape -x\" is handed to pytest"
 	@echo "make lint    check the code with ruff"
-	@echo "make bench   measure recording, the sweep and the import"
+	@echo "make bench   measure recording, the sweep, the import, and what mg.fit has said"
 	@echo "make oracle  compare every op, layer and optimizer with $(TORCH); ARGS=\"-k conv\" for some"
 	@echo "make pictures   draw all pictures of the README and the lessons again"
 	@echo "make clean   remove .venv, .venv-oracle and everything else that was made here"
@@ -38,6 +38,7 @@ lint: $(READY)
 bench: $(READY)
 	@.venv/bin/python tests/bench/record_and_sweep.py
 	@.venv/bin/python tests/bench/import_time.py
+	@.venv/bin/python tests/bench/fit_deep_networks.py
 
 oracle: $(ORACLE)
 	@.venv-oracle/bin/python -m tests.oracle.run $(ARGS)

@@ -61,6 +61,10 @@ def fit(layers, x, budget, repeats: int = 3) -> Fitted:
             Parameters, gradients and what an op needs only while it runs come on top
     repeats for `mg.profile`
 
+    The estimate of time is good to some percent if memory comes and goes at no cost. On Linux it does so with the
+    environment variables MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ at a large number: then freed arrays are
+    kept for the next ones (tests/bench/fit_deep_networks.py does that, and prints what was said and what was).
+
     BudgetError for a budget that no schedule here keeps to; it says what the least possible is.
 
     >>> import minigrad as mg

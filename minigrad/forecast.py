@@ -222,8 +222,8 @@ class Forecast(Ledger):
     writes, reads    boundaries that go to slow memory and come back
     lines_run        the ops that replays run, in order, as lines of the body
 
-    Not in it: layers through which no gradient flows, as before a detach, and checkpoints in a layer that do not
-    keep their output. A tracer of a run with these may say more.
+    Not in it: what leads to no output or has no gradient passing, such as the layers before a detach, while a program
+    still holds it; and checkpoints in a layer that do not keep their output. With these a tracer may say more.
     """
 
     def __init__(self, body, memory, schedule):

@@ -3,10 +3,12 @@
 The layers run once, as one checkpoint that keeps no buffer. At each op, while its arrays are at hand, a `Listener`
 notes how many bytes it makes and in whose memory, what it needs while it runs, and how long it takes; then at the
 end of each layer, how long the layer takes on the tape, forward and backward. So a network that would not fit in
-memory can be profiled, as long as any one of its layers fits.
+memory can be profiled, as long as any one of its layers fits, and besides it as many states between layers as the
+depth has binary digits.
 """
 
 import collections
+import dataclasses
 import statistics
 import time
 import tracemalloc
@@ -18,11 +20,12 @@ from .advice import is_parameter
 from .checkpoint import Region, data_in, run_layer, tensors_in
 from .device import array_module, is_array, memory_owner
 from .errors import ArgumentError, NoGradientError
-from .forecast import Forecast, Memory
+from .forecast import Forecast, Ledger, Memory, Taped
 from .modes import enable_grad, local
 from .op import run
-from .replay import PLAIN, Body, Call, Manner, constant_like, execute, results
-from .schedules import as_schedule
+from .place import user_position
+from .replay import PLAIN, Body, Call, Manner, checkpoint_nodes, constant_like, execute, results
+from .schedules import as_schedule, bisection
 from .schedules.layer_costs import LayerCosts
 from .schedules.schedule import whole_number
 from .sizes import LayerSizes, costs_of
@@ -112,8 +115,9 @@ def profile(layers, x, repeats: int = 3) -> Profile:
     layers  a sequence of functions or modules of one value each, as for `checkpoint_sequential`
     x       the input of the first: a tensor, or a tuple, list or dict with tensors
 
-    Each layer's own code runs once; what is repeated are the ops that it ran. The random numbers that they drew are
-    drawn; statistics of a batch norm move once, as in any forward pass.
+    Each layer's own code runs once; what is repeated are the ops that it ran, and at the end some backwards of the
+    whole chain, as a checkpoint under bisection(), by which the times are brought to those of a whole run. The random
+    numbers that they drew are drawn; statistics of a batch norm move once, as in any forward pass.
 
     >>> import minigrad as mg
     >>> weight = mg.eye(4, requires_grad=True)
@@ -156,7 +160,7 @@ def measure_chain(layers, x, region, listener):
     lines, outputs, cuts = region._alive([node for node in outputs if node.region is region])
     if not any(node.requires_grad for node in outputs):
         raise NoGradientError("nothing in these layers requires grad, so a backward would keep nothing")
-    return listener.profile(Body(lines, outputs, cuts, Manner(given=given)))
+    return listener.profile(Body(lines, outputs, cuts, Manner(given=given)), region.outside)
 
 
 def kind_of(layer):
@@ -256,11 +260,67 @@ class Listener:
             LayerProfile(name, ops, sizes.output_bytes, sizes.kept_bytes, self.workspace, forward, backward)
         )
 
-    def profile(self, body) -> Profile:
+    def profile(self, body, outside) -> Profile:
         """All that was measured. What comes from outside is held nearly always: it counts with the input."""
+        self.scale_all(*self.scales(body, outside))
         from_outside = {self.memory[source] for source in body.boundary}
         costs = costs_of(self.sizes, sum(m.nbytes for m in from_outside if m.counts), self.line_seconds)
         return Profile(tuple(self.layers), costs, body, self.memory, self.line_seconds)
+
+
+    # ---- the whole chain ---------------------------------------------------------------------------
+
+    def scales(self, body, outside):
+        """How much longer forward and backward take in a run of the whole chain than layer by layer; two factors.
+
+        A layer on its own finds its memory and its caches in another state. So the chain is swept once more, as
+        one checkpoint that is split as bisection() says: that holds little, and runs nearly every op.
+        """
+        expected = Ledger(self.memory)
+        for memory in self.memory.values():
+            memory.holders.clear()
+        chain = Body(body.lines, body.outputs, body.cuts, body.manner._replace(schedule=bisection()))
+        swept = [output for output in chain.outputs if output.requires_grad]
+        call = Call(chain, chain.boundary, chain.outputs, "", None)
+        expected.tape.append(Taped(call, swept))
+        expected.backward()
+        forward = sum(self.line_seconds[line] for line in expected.lines_run)
+        backward = sum(seconds for _, _, seconds in self.sizes)
+        runs = [sweep_once(chain, outside, swept) for _ in range(3)][1:]
+        replayed, rest = (min(seconds) for seconds in zip(*runs, strict=True))
+        return (replayed / forward if forward else 1.0), (rest / backward if backward else 1.0)
+
+    def scale_all(self, forward, backward):
+        self.line_seconds = {line: seconds * forward for line, seconds in self.line_seconds.items()}
+        self.sizes = [(sizes, f * forward, b * backward) for sizes, f, b in self.sizes]
+        times = [{"forward_seconds": f, "backward_seconds": b} for _, f, b in self.sizes]
+        self.layers = [dataclasses.replace(old, **new) for old, new in zip(self.layers, times, strict=True)]
+
+
+def sweep_once(chain, outside, swept):
+    """Seconds of the replays, and of the other steps, of a backward through a chain that is one checkpoint."""
+    context = local.context
+    region, context.region = context.region, None
+    try:
+        arrays = [outside[source] for source in chain.boundary]
+        inputs = [s if s.op is None else constant_like(s, a) for s, a in zip(chain.boundary, arrays, strict=True)]
+        place = user_position()
+        nodes = checkpoint_nodes(chain, tuple(inputs), arrays, chain.work(sweep=swept), chain.outputs, "", place)
+        seeds = [
+            (Tensor(gradient_like(node), node), gradient_like(node)) for node in nodes if node.requires_grad
+        ]
+        targets = [node for node, source in zip(inputs, chain.boundary, strict=True) if source.requires_grad]
+        replayed, rest, then = 0.0, 0.0, time.perf_counter()
+        for fields in Sweep(seeds, False, False, targets).walk():
+            now = time.perf_counter()
+            if fields is not None and fields[0] == "replay":
+                replayed += now - then
+            else:
+                rest += now - then
+            then = now
+        return replayed, rest
+    finally:
+        context.region = region
 
 
 def seconds_of(function):

@@ -4,11 +4,17 @@ A transformer of 24 blocks on the text of README.md, and 50 convolutions on hand
 and 30 % of what storing everything holds, and for the least possible one: bytes by the tracer, seconds as the median
 of some runs, each in turn with the run that stores everything, so that a machine that slows down slows both.
 
+The program starts itself again with MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ set. With them glibc keeps the
+memory of freed arrays. Without them it gives them back to the system, and every array that is made again costs page
+faults: by far more than the difference between two schedules, and more or less of them by chance.
+
     python tests/bench/fit_deep_networks.py [--net transformer|convolutions] [--runs 5]
 """
 
 import argparse
+import os
 import statistics
+import sys
 import time
 from pathlib import Path
 
@@ -132,6 +138,9 @@ def main():
     parser.add_argument("--net", choices=NETS, help="one of the two only")
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
+    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+        kept = {"MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_MMAP_THRESHOLD_": str(2**40)}
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **kept})
     for name in [options.net] if options.net else NETS:
         report(name, options.runs)
 
