@@ -139,7 +139,7 @@ def test_a_profile_holds_little_more_than_a_layer_at_a_time():
     mg.profile(layers, x, repeats=1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 16 * x.nbytes  # the tape of all of them holds 41, and gradients come on top
+    assert peak < 20 * x.nbytes  # the tape of all of them holds 41; here 7, with gradients, and some kB of lines each
 
 
 def test_sizes_of_a_layer_are_those_of_mg_saved():
