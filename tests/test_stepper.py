@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import weakref
@@ -749,6 +750,11 @@ def test_running_a_script_leaves_this_process_as_it_was(tmp_path, monkeypatch, c
 # ---- A real terminal ---------------------------------------------------------------------------------
 
 
+def hear_ctrl_c():
+    """Where the tests run in the background, the shell has told them, and so their children, to ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def terminal(tmp_path):
     """The stepper on PROGRAM in a real terminal; call it with keys, get what the screen shows until the next prompt."""
@@ -757,6 +763,7 @@ def terminal(tmp_path):
     child = pexpect.spawn(
         sys.executable, ["-m", "minigrad", "step", "program.py"], cwd=str(tmp_path), encoding="utf-8", timeout=60,
         env={**os.environ, "TERM": "dumb", "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}, dimensions=(40, 100),
+        preexec_fn=hear_ctrl_c,
     )  # fmt: skip
 
     def press(keys, until=r"\(step\) "):
