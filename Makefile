@@ -38,6 +38,7 @@ lint: $(READY)
 bench: $(READY)
 	@.venv/bin/python tests/bench/record_and_sweep.py
 	@.venv/bin/python tests/bench/import_time.py
+	@.venv/bin/python tests/bench/plans.py
 	@.venv/bin/python tests/bench/fit_deep_networks.py
 
 oracle: $(ORACLE)

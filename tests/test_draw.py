@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import weakref
 import xml.dom.minidom
 
@@ -288,9 +287,7 @@ def test_what_is_left_out_is_counted_and_the_ends_are_kept():
 
 def test_no_limit_means_no_rest():
     _, y = deep(5000)
-    start = time.process_time()
     graph = Read(mg.draw(y, max_nodes=None))
-    assert time.process_time() - start < 10
     assert len(graph.nodes) == 5001 and len(graph.edges) == 5000 and "rest" not in graph.nodes
 
 
@@ -520,9 +517,7 @@ def test_importing_minigrad_imports_no_picture_code():
 
 
 @needs_dot
-def test_dot_takes_a_large_picture_in_seconds(tmp_path):
+def test_dot_takes_a_large_picture(tmp_path):
     loss = chain(100, mg.schedules.every(10))
-    start = time.perf_counter()
     mg.render(loss, tmp_path / "layers.svg", level="layer")
     mg.render(loss, tmp_path / "ops.svg", max_nodes=None)
-    assert time.perf_counter() - start < 20
