@@ -101,9 +101,15 @@ def checkpoint_sequential(layers, schedule, x):
     first = 0
     for length, inner in schedule.parts(len(layers)):
         stretch = functools.partial(run_layers, layers, first, first + length, x, marked=inner is not None)
-        x = stretch() if inner is None else record_stretch(stretch, PLAIN.under(inner)._replace(given=data_in(x)))
+        x = stretch() if inner is None else record_stretch(stretch, manner_of(inner, x))
         first += length
     return x
+
+
+def manner_of(schedule, x):
+    """How a stretch under this schedule is kept, which is given `x`."""
+    manner = PLAIN.under(schedule)
+    return manner if manner.window is None else manner._replace(given=data_in(x))
 
 
 def run_layers(layers, start, stop, x, marked):

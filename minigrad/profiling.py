@@ -31,6 +31,7 @@ from .schedules.schedule import whole_number
 from .sizes import LayerSizes, costs_of
 from .table import bytes_text, table
 from .tensor import Tensor
+from .tracer import allocated_by
 from .walk import Sweep
 
 
@@ -368,8 +369,5 @@ class Allocations:
 
     def beside_result(self, function, *args) -> int:
         """The most bytes that were allocated at once during the call, less those of its result."""
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        result = function(*args)
-        peak = tracemalloc.get_traced_memory()[1] - before
+        result, peak = allocated_by(function, *args)
         return max(0, peak - (memory_owner(result).nbytes if is_array(result) else 0))

@@ -354,10 +354,7 @@ class Tracer:
 
     def measured(self, function, *args, **kwargs):
         """Call `function`, and book what it allocates beyond its result as workspace."""
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        result = function(*args, **kwargs)
-        transient = tracemalloc.get_traced_memory()[1] - before
+        result, transient = allocated_by(function, *args, **kwargs)
         known = id(memory_owner(result)) in self._buffers if is_array(result) else True
         space = max(0, transient - (0 if known else memory_owner(result).nbytes))
         self._live["workspace"] = space
@@ -485,6 +482,14 @@ class Together:
                 getattr(tracer, name)(*args)
 
         return tell
+
+
+def allocated_by(function, *args, **kwargs):
+    """(result of the call, the most bytes that were allocated at once during it), by tracemalloc, which must run."""
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    result = function(*args, **kwargs)
+    return result, tracemalloc.get_traced_memory()[1] - before
 
 
 def role_of(node):
