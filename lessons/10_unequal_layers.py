@@ -27,8 +27,8 @@ from tqdm import tqdm
 
 import minigrad as mg
 from minigrad import nn, schedules
-from minigrad.cost import flops
 from minigrad.data import load_digits
+from minigrad.ops.cost import flops
 from minigrad.view import canvas
 
 mg.manual_seed(10)

@@ -25,8 +25,9 @@ import _pictures as pictures
 from tqdm import tqdm
 
 import minigrad as mg
-from minigrad import nn, policies
-from minigrad.cost import flops, transformer_layer_bytes
+from minigrad import nn
+from minigrad.ops.cost import flops, transformer_layer_bytes
+from minigrad.retention import policies
 from minigrad.view import canvas
 
 SEQUENCE, HIDDEN, HEADS, BLOCKS = 64, 32, 8, 4
@@ -75,7 +76,7 @@ x = mg.randn(SEQUENCE, HIDDEN)
 # %% [markdown]
 # ## Operations per byte
 #
-# `minigrad.cost.flops(node)` counts what an op costs, from its shapes: a multiplication with its addition is one
+# `minigrad.ops.cost.flops(node)` counts what an op costs, from its shapes: a multiplication with its addition is one
 # operation, an element that is read or written is one, an exponential is eight.
 #
 # Before you run the next cell: a product with inner length n, in which each number is a sum of n terms, takes n

@@ -11,8 +11,9 @@
 __version__ = "0.1.0"
 
 from . import schedules
-from .checkpoint import checkpoint, checkpoint_sequential
-from .create import *  # noqa: F403
+from .engine.checkpoint import checkpoint, checkpoint_sequential
+from .trace.saved import saved, tape  # before the ops: mg.trace is an op, whatever the package is called
+from .ops.create import *  # noqa: F403
 from .errors import (
     ArgumentError,
     BudgetError,
@@ -27,26 +28,25 @@ from .errors import (
     OverwrittenError,
     ShapeError,
 )
-from .gradcheck import GradientMismatch, gradcheck, gradgradcheck
-from .interop import from_dlpack
-from .modes import detect_anomaly, enable_grad, is_grad_enabled, no_grad
-from .op import op
+from .ops.gradcheck import GradientMismatch, gradcheck, gradgradcheck
+from .ops.interop import from_dlpack
+from .engine.modes import detect_anomaly, enable_grad, is_grad_enabled, no_grad
+from .engine.op import op
 from .ops import *  # noqa: F403
-from .random import manual_seed
-from .saved import saved, tape
+from .ops.keys import manual_seed
 from .schedules import Schedule
-from .sweep import Step, grad, steps
-from .tape import Tape
-from .tensor import Tensor
-from .tracer import Tracer
+from .engine.sweep import Step, grad, steps
+from .engine.tape import Tape
+from .engine.tensor import Tensor
+from .engine.tracer import Tracer
 
 
 _LATER = {
-    "profile": "profiling", "Profile": "profiling", "fit": "fitting", "debug": "view.stepper",
-    "memory_budget": "budget",
-    "draw": "view", "render": "view", "save": "files", "load": "files", "FileError": "files",
+    "profile": "chain.profiling", "Profile": "chain.profiling", "fit": "chain.fitting", "debug": "view.stepper",
+    "memory_budget": "budget.memory_budget",
+    "draw": "view", "render": "view", "save": "nn.files", "load": "nn.files", "FileError": "nn.files",
 }  # fmt: skip
-_LATER_MODULES = ("nn", "optim", "policies", "view")
+_LATER_MODULES = {"nn": "nn", "optim": "optim", "policies": "retention.policies", "view": "view"}
 
 
 def __getattr__(name):
@@ -54,7 +54,7 @@ def __getattr__(name):
     from importlib import import_module
 
     if name in _LATER_MODULES:
-        return import_module(f".{name}", __name__)
+        return import_module(f".{_LATER_MODULES[name]}", __name__)
     if name in _LATER:
         return getattr(import_module(f".{_LATER[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

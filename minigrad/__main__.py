@@ -5,13 +5,13 @@ import importlib
 import sys
 
 COMMANDS = {
-    "demo": ("minigrad.demo", "a hundred live activations become nineteen, on real digits"),
-    "play": ("minigrad.play", "run a script, and write a page in which one plays its first backward back and forth"),
-    "step": ("minigrad.step", "run a script, and step through its first backward at a prompt"),
-    "plan": ("minigrad.plans", "what a schedule of checkpoints costs, as a tree or as code; all schedules compared"),
-    "lessons": ("minigrad.course", "the course: list its lessons, open or run one, look at your exercises"),
-    "pictures": ("minigrad.pictures", "draw the pictures of the README and of the lessons again"),
-    "ops": ("minigrad.catalogue", "every op: what its gradients read, and whether they can be differentiated again"),
+    "demo": ("demo", "a hundred live activations become nineteen, on real digits"),
+    "play": ("play", "run a script, and write a page in which one plays its first backward back and forth"),
+    "step": ("step", "run a script, and step through its first backward at a prompt"),
+    "plan": ("plan", "what a schedule of checkpoints costs, as a tree or as code; all schedules compared"),
+    "lessons": ("lessons", "the course: list its lessons, open or run one, look at your exercises"),
+    "pictures": ("pictures", "draw the pictures of the README and of the lessons again"),
+    "ops": ("ops", "every op: what its gradients read, and whether they can be differentiated again"),
 }
 
 
@@ -24,7 +24,7 @@ def main():
     )
     parser.add_argument("command", choices=COMMANDS)
     options = parser.parse_args(sys.argv[1:2] or ["--help"])
-    return importlib.import_module(COMMANDS[options.command][0]).main(sys.argv[2:])
+    return importlib.import_module(f"minigrad.commands.{COMMANDS[options.command][0]}").main(sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -247,7 +247,7 @@ def test_deep_nesting_takes_time_that_grows_with_the_depth():
     def nest(depth, t):
         return mg.tanh(t) * t if depth == 0 else mg.checkpoint(lambda s: nest(depth - 1, s) * s, t)
 
-    from minigrad.replay import Work
+    from minigrad.engine.replay import Work
 
     made, init = [], Work.__init__
     try:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import eviction
-from minigrad.modes import local
+from minigrad.budget import eviction
+from minigrad.engine.modes import local
 from tests.test_random_programs import Program, plain
 
 ACTIVATION = 48  # bytes of one activation of the reference chain
@@ -687,7 +687,7 @@ class eviction_of:
     """Evict a storage as a budget does."""
 
     def __init__(self, pool, storage):
-        from minigrad.rematerialise import InForce
+        from minigrad.budget.rematerialise import InForce
 
         self.force = InForce(pool)
         with self.force:
@@ -714,7 +714,7 @@ def test_what_storages_remember_of_their_neighbourhood_is_what_is_there(monkeypa
                 checked.append(remembered > 0)
         make_room(pool, nbytes)
 
-    monkeypatch.setattr("minigrad.budget.Pool.make_room", checking)
+    monkeypatch.setattr("minigrad.budget.memory_budget.Pool.make_room", checking)
     x, weights = parameter(8, 8), [parameter(8, 8, seed=i) for i in range(1, 7)]
     under(5000, lambda: u_net(x, weights), [x, *weights])
     for seed in range(30):

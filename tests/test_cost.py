@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.cost import ERF, FUNCTION, RULES, flops, transformer_layer_bytes
-from minigrad.op import registry
+from minigrad.engine.op import registry
+from minigrad.ops.cost import ERF, FUNCTION, RULES, flops, transformer_layer_bytes
 from minigrad.ops.erf import FAR, MIDDLE, NEAR
 from tests.op_samples import SAMPLES
 from tests.op_samples_nn import CONVOLUTIONS, meetings

@@ -12,6 +12,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import schedules as make
+from minigrad.engine.tracer import ROLES
 from minigrad.view import bars, canvas, chain_pictures, curves, palette, placing, plot_run, plot_runs, sweeps, tradeoff
 from minigrad.view.columns import activation_changes, columns, folded, forward_steps, highest, stretches
 
@@ -528,7 +529,7 @@ def test_colours_are_those_of_the_other_pictures():
     assert (canvas.INK, canvas.GREY) == (palette.INK, palette.PAGE["grey"][0])
     assert palette.ROLE_COLOURS is canvas.ROLE_COLOURS and palette.PHASE_COLOURS is canvas.PHASE_COLOURS
     assert canvas.ROLE_COLOURS["offloaded"] == palette.OFFLOADED
-    assert set(canvas.ROLE_COLOURS) == set(canvas.ROLE_WORDS) == {*mg.tracer.ROLES} - {"workspace"}
+    assert set(canvas.ROLE_COLOURS) == set(canvas.ROLE_WORDS) == {*ROLES} - {"workspace"}
 
 
 # ---- Files -------------------------------------------------------------------------------------------

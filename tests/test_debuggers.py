@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.place import ENGINE_FILES
-from minigrad.walk import Sweep
+from minigrad.engine.place import ENGINE_FILES
+from minigrad.engine.walk import Sweep
 
 GUIDE = Path(__file__).resolve().parent.parent / "lessons" / "debugging.md"
 ENVIRONMENT = {

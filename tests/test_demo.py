@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import demo, schedules
+from minigrad import schedules
+from minigrad.commands import demo
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
 

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import demo, nn
+from minigrad import nn
 from minigrad import schedules as s
+from minigrad.commands import demo
+from minigrad.engine.walk import here
 from minigrad.view import dot, gallery
 from minigrad.view.boxes import Unfolded
 from minigrad.view.looks import LOOKS, STRIPS
 from minigrad.view.moment import Moment
 from minigrad.view.order import number_steps
-from minigrad.walk import here
 from tests.test_draw import Read, leaf, needs_dot
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import files, nn, optim
+from minigrad import nn, optim
+from minigrad.nn import files
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.op import Op, registry
+from minigrad.engine.op import Op, registry
 
 
 @pytest.fixture

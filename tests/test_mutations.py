@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import checkpoint as _  # noqa: F401  (the function; the modules are taken from sys.modules)
-from minigrad.op import Op, registry
-from minigrad.replay import Work
-from minigrad.walk import Sweep
+from minigrad.engine import checkpoint as _  # noqa: F401  (the function; the modules are taken from sys.modules)
+from minigrad.engine.op import Op, registry
+from minigrad.engine.replay import Work
+from minigrad.engine.walk import Sweep
 from tests import conftest, test_checkpoint, test_reference_chain, test_sweep, test_tracer
 
-checkpoint_module, replay_module = sys.modules["minigrad.checkpoint"], sys.modules["minigrad.replay"]
-walk_module, op_module = sys.modules["minigrad.walk"], sys.modules["minigrad.op"]
+checkpoint_module, replay_module = sys.modules["minigrad.engine.checkpoint"], sys.modules["minigrad.engine.replay"]
+walk_module, op_module = sys.modules["minigrad.engine.walk"], sys.modules["minigrad.engine.op"]
 Region = checkpoint_module.Region
 
 pytestmark = pytest.mark.mutation

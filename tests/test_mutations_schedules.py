@@ -5,17 +5,17 @@ import sys
 import pytest
 
 import minigrad as mg
-from minigrad import eviction
-from minigrad.checkpoint import Region
-from minigrad.forecast import Ledger
-from minigrad.replay import Manner
-from minigrad.tape import Node
-from minigrad.walk import Sweep
+from minigrad.budget import eviction
+from minigrad.chain.forecast import Ledger
+from minigrad.engine.checkpoint import Region
+from minigrad.engine.replay import Manner
+from minigrad.engine.tape import Node
+from minigrad.engine.walk import Sweep
 from tests import conftest, test_all_schedules, test_budget, test_discard, test_offload, test_online_loop, test_profile
 from tests.test_mutations import test_a_broken_engine_turns_the_suite_red as turns_red
 
-replay_module, offload_module = sys.modules["minigrad.replay"], sys.modules["minigrad.offload"]
-walk_module = sys.modules["minigrad.walk"]
+replay_module, offload_module = sys.modules["minigrad.engine.replay"], sys.modules["minigrad.retention.offload"]
+walk_module = sys.modules["minigrad.engine.walk"]
 
 pytestmark = pytest.mark.mutation
 

@@ -11,7 +11,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.modes import local
+from minigrad.engine.modes import local
 
 
 class Block(nn.Module):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.create import leaf
-from minigrad.op import registry
+from minigrad.engine.op import registry
+from minigrad.ops.create import leaf
 from tests.op_samples import KEEPS, REFERENCES, SAMPLES, Sample
 
 OURS = {name: op for name, op in registry.items() if op.forward.__module__.startswith("minigrad.")}

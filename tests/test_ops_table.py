@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import catalogue
-from minigrad.op import registry
+from minigrad.commands import ops as catalogue
+from minigrad.engine.op import registry
 from tests.op_samples import SAMPLES
 from tests.test_ops import bound, leaves_of, tensors
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import plans
 from minigrad import schedules as s
+from minigrad.commands import plan as plans
 from minigrad.schedules import from_json
 from minigrad.schedules.report import Part, levels_below, whole
 from minigrad.schedules.translate import Lists

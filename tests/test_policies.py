@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import knapsack
-from minigrad import policies as p
-from minigrad.cost import flops
-from minigrad.knapsack import Problem, least_recomputation
-from minigrad.recompute import flattened, problem_of, recompute_cost
-from minigrad.replay import Call, results
+from minigrad.engine.replay import Call, results
+from minigrad.ops.cost import flops
+from minigrad.retention import knapsack
+from minigrad.retention import policies as p
+from minigrad.retention.knapsack import Problem, least_recomputation
+from minigrad.retention.recompute import flattened, problem_of, recompute_cost
 
 WIDTH = 6
 

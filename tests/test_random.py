@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.random import generator, next_key
+from minigrad.ops.keys import generator, next_key
 
 
 def test_a_seed_makes_the_same_numbers_again():

@@ -14,10 +14,10 @@ import pytest
 
 import minigrad as mg
 from minigrad import schedules as s
-from minigrad.device import memory_owner
-from minigrad.saved import read_in_backward
-from minigrad.sweep import start
-from minigrad.tape import reachable
+from minigrad.engine.device import memory_owner
+from minigrad.engine.sweep import start
+from minigrad.engine.tape import reachable
+from minigrad.trace.saved import read_in_backward
 from minigrad.view.journey import Journey
 from minigrad.view.rehearsal import ledger_of, peak_ahead
 
@@ -736,8 +736,8 @@ def test_a_script_without_a_backward_and_one_that_is_not_there(tmp_path):
 
 
 def test_running_a_script_leaves_this_process_as_it_was(tmp_path, monkeypatch, capsys):
-    from minigrad import step as command
-    from minigrad import sweep, walk
+    from minigrad.commands import step as command
+    from minigrad.engine import sweep, walk
 
     (tmp_path / "program.py").write_text(PROGRAM.replace("backward()", "sum()"), "utf-8")
     monkeypatch.setattr("sys.stdin", io.StringIO("c\n"))

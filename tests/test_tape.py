@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.modes import local
+from minigrad.engine.modes import local
 from minigrad.table import table
 
 

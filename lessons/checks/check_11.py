@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 import minigrad as mg
-from minigrad.knapsack import Problem, least_recomputation
+from minigrad.retention.knapsack import Problem, least_recomputation
 
 A_POLICY = "Look at 'A policy' in lesson 11."
 WRONG_THING = "Look at 'Break it: the wrong thing' in lesson 11."

@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 
-from minigrad import exercises
+from minigrad.commands import exercises
 
 CHECKS = pathlib.Path(__file__).resolve().parent
 

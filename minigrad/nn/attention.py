@@ -3,9 +3,9 @@
 import math
 
 from .. import ops
-from ..create import zeros
 from ..errors import ArgumentError
 from ..ops.attention import checked, plain_probabilities
+from ..ops.create import zeros
 from . import init
 from .layers import Dropout, Linear
 from .module import Module, Parameter

@@ -2,7 +2,7 @@
 
 import math
 
-from .. import create
+from ..ops import create
 
 
 def uniform(shape, fan_in, dtype=None, device=None):

@@ -22,12 +22,12 @@ from collections import namedtuple
 
 import numpy
 
-from ..create import tensor
-from ..device import device_of, is_array, to_device
+from ..engine.device import device_of, is_array, to_device
+from ..engine.modes import local
+from ..engine.tape import Leaf
+from ..engine.tensor import Tensor, check_float, frozen
 from ..errors import ArgumentError, MinigradError, ShapeError
-from ..modes import local
-from ..tape import Leaf
-from ..tensor import Tensor, check_float, frozen
+from ..ops.create import tensor
 
 LoadResult = namedtuple("LoadResult", ("missing_keys", "unexpected_keys"))
 

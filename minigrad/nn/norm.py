@@ -1,7 +1,8 @@
 """Normalisation as layers: over the last axes of each row, or over a batch for each channel."""
 
-from .. import create, ops
+from .. import ops
 from ..errors import ShapeError
+from ..ops import create
 from ..ops.common import ints
 from .module import Module, Parameter
 

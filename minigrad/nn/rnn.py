@@ -8,9 +8,9 @@ arXiv:1406.1078.
 """
 
 from .. import ops
-from ..create import zeros
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError, ShapeError
-from ..tensor import Tensor
+from ..ops.create import zeros
 from . import init
 from .module import Module, Parameter
 

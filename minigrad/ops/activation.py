@@ -7,9 +7,9 @@ dip below 0 and come back: an output there belongs to two inputs, and so they mu
 
 import math
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
 from ..errors import ArgumentError
-from ..op import op
 from .arithmetic import clamp_, where_
 from .elementwise import exp, expm1, tanh
 from .erf import erf

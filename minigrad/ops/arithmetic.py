@@ -6,11 +6,11 @@ needs a gradient, and a if b does.
 
 import math
 
-from ..defaults import number_dtype
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
 from ..errors import ArgumentError, DtypeError
-from ..op import op
 from .common import NUMBER, plain, quiet
+from .defaults import number_dtype
 from .elementwise import log
 
 

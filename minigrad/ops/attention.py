@@ -28,10 +28,10 @@ import math
 
 import numpy
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError, ShapeError
-from ..op import op
-from ..tensor import Tensor
 from .arithmetic import where_
 from .common import module_of, quiet, wide
 from .random import dropout

@@ -5,9 +5,9 @@ import operator
 
 import numpy
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError
-from ..tensor import Tensor
 
 NUMBER = (int, float)
 

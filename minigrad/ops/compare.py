@@ -1,7 +1,7 @@
 """Comparisons and logic. Their results are True and False, and no gradient flows through them."""
 
-from ..device import array_module
-from ..op import op
+from ..engine.device import array_module
+from ..engine.op import op
 
 
 @op

@@ -20,9 +20,9 @@ Shapes, in all of this file:
 
 import math
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
 from ..errors import ArgumentError, ShapeError
-from ..op import op
 from .shape import unsqueeze
 from .window import output_size, pair, places, positive, reach, single
 

@@ -6,8 +6,8 @@ often the next op keeps that buffer anyway, and then this op costs the tape noth
 
 import numpy
 
-from ..device import array_module, to_device
-from ..op import op
+from ..engine.device import array_module, to_device
+from ..engine.op import op
 from .common import quiet
 
 

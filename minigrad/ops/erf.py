@@ -7,8 +7,8 @@ Source: W. J. Cody, Rational Chebyshev approximations for the error function, Ma
 
 import math
 
-from ..device import array_module
-from ..op import op
+from ..engine.device import array_module
+from ..engine.op import op
 from .arithmetic import clamp_
 from .elementwise import exp
 

@@ -14,13 +14,13 @@ import operator
 
 import numpy
 
-from ..defaults import get_default_dtype
-from ..device import array_module, is_array
+from ..engine.device import array_module, is_array
+from ..engine.op import op
+from ..engine.tensor import Tensor, frozen
 from ..errors import DtypeError, IndexingError, ShapeError
-from ..op import op
-from ..tensor import Tensor, frozen
 from .arithmetic import where_
 from .common import module_of
+from .defaults import get_default_dtype
 
 # ---- Patterns ----------------------------------------------------------------------------------------
 

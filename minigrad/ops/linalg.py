@@ -3,9 +3,9 @@
 import math
 import string
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
 from ..errors import ArgumentError, ShapeError
-from ..op import op
 from .common import module_of
 from .reduce import spread
 from .shape import broadcast_to_

@@ -4,9 +4,9 @@ The classifying losses compute from logits and never form probabilities first: d
 overflow, and log(0) cannot come up.
 """
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
 from ..errors import ArgumentError, DtypeError, IndexingError, ShapeError
-from ..op import op
 from .activation import sigmoid
 from .arithmetic import where_
 from .common import module_of, narrow, quiet, wide

@@ -8,10 +8,10 @@ import weakref
 
 import numpy
 
-from ..device import device_of, is_array, to_device
+from ..engine.device import device_of, is_array, to_device
+from ..engine.tape import Leaf
+from ..engine.tensor import Tensor, frozen
 from ..errors import ArgumentError, DtypeError, MinigradError
-from ..tape import Leaf
-from ..tensor import Tensor, frozen
 from . import activation, arithmetic, compare, elementwise, index, linalg, reduce, shape
 
 OPERAND = (Tensor, int, float, numpy.ndarray, numpy.generic)

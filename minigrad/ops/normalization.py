@@ -7,10 +7,10 @@ The tape keeps x, and with it the weight. The normalised values are cheap to com
 two of the three vjps: these compute them again.
 """
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError, ShapeError
-from ..op import op
-from ..tensor import Tensor
 from .arithmetic import add
 from .common import count, ints, narrow, wide
 from .elementwise import sqrt

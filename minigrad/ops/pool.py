@@ -9,9 +9,9 @@ Images are (..., height, width), with any axes before them.
 
 import numpy
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
 from ..errors import ArgumentError, ShapeError
-from ..op import op
 from .common import narrow, wide
 from .shape import unsqueeze
 from .window import output_size, pair, places, positive, single

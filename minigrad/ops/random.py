@@ -4,10 +4,10 @@ Its randomness is a *key*, a setting of the op like any other. The same key give
 backward, and in a checkpoint's replay. Nothing is drawn twice, and nothing is stored.
 """
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
 from ..errors import ArgumentError
-from ..op import op
-from ..random import next_key, uniform
+from .keys import next_key, uniform
 
 
 @op

@@ -6,10 +6,10 @@ broadcasts against the input.
 
 import math
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError
-from ..op import op
-from ..tensor import Tensor
 from .arithmetic import maximum, where_
 from .common import count, kept, narrow, plain, positive_axes, quiet, wide
 from .elementwise import abs_, exp, sign

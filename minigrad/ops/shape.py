@@ -4,9 +4,9 @@ import math
 
 import numpy
 
-from ..device import array_module
+from ..engine.device import array_module
+from ..engine.op import op
 from ..errors import ArgumentError, ShapeError
-from ..op import op
 from .common import ints
 
 

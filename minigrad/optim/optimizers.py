@@ -13,9 +13,9 @@ import numbers
 
 import numpy
 
-from ..device import array_module, device_of, to_device
+from ..engine.device import array_module, device_of, to_device
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError, MinigradError
-from ..tensor import Tensor
 
 __all__ = ["Optimizer", "OptimizerError", "SGD", "Adam", "AdamW", "RMSprop", "clip_grad_norm_"]
 

@@ -95,7 +95,10 @@ class Plan:
         >>> mg.schedules.uniform(10).plan(100).draw().startswith("<svg")
         True
         """
-        from ..view.spacetime import draw, from_plan  # pictures are imported when somebody wants one
+        from ..view.spacetime import (
+            draw,  # pictures are imported when somebody wants one
+            from_plan,  # pictures are imported when somebody wants one
+        )
 
         return draw(from_plan(self), path)
 

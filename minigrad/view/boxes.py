@@ -8,10 +8,10 @@ what to show when it is too much. Nothing here knows of colours or of Graphviz, 
 
 from collections import Counter
 
-from ..device import is_array
-from ..replay import CHECKPOINT, Call
-from ..saved import read_in_backward
-from ..tape import Node, reachable
+from ..engine.device import is_array
+from ..engine.replay import CHECKPOINT, Call
+from ..engine.tape import Node, reachable
+from ..trace.saved import read_in_backward
 from .moment import Moment
 
 FAR_LEAVES = 4  # so many leaves are shown, the furthest, when much is left out

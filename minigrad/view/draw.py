@@ -7,9 +7,9 @@ What is shown is found in boxes.py (values), layers.py (the nn tree) and moment.
 written, in labels.py; how it looks, in looks.py, with the colours of palette.py. picture.py puts it together.
 """
 
+from ..engine.tape import Node
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError, MinigradError
-from ..tape import Node
-from ..tensor import Tensor
 from .boxes import Box, Unfolded, nearest
 from .labels import Words
 from .layers import Tree, all_parts

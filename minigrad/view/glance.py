@@ -12,10 +12,10 @@ import traceback
 
 import numpy
 
-from ..device import is_array, to_device
-from ..place import ENGINE_FILES, line_number
+from ..engine.device import is_array, to_device
+from ..engine.place import ENGINE_FILES, line_number
+from ..engine.tensor import Tensor
 from ..table import shape_text
-from ..tensor import Tensor
 
 WIDTH = 100
 WHOLE = 6  # elements of an array that is shown whole

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy
 
-from ..saved import saved
+from ..engine.tape import Leaf, Tape, number_of, reachable
+from ..engine.tensor import Tensor
+from ..engine.walk import Sweep
 from ..table import bytes_text
-from ..tape import Leaf, Tape, number_of, reachable
-from ..tensor import Tensor
-from ..walk import Sweep
+from ..trace.saved import saved
 from .glance import WIDTH, clipped, glance, values_read
 from .rehearsal import everything_below, ledger_of
 

@@ -3,12 +3,12 @@
 import os
 from collections import Counter
 
-from ..advice import buffers_of_plain_taping, is_parameter
-from ..cost import flops
-from ..offload import SlowCopy
-from ..replay import CHECKPOINT, results
+from ..engine.replay import CHECKPOINT, results
+from ..engine.tape import Node
+from ..ops.cost import flops
+from ..retention.advice import buffers_of_plain_taping, is_parameter
+from ..retention.offload import SlowCopy
 from ..table import bytes_text
-from ..tape import Node
 from .boxes import Box
 from .markup import bold, brief, brief_index, italic, small, text, width_of
 

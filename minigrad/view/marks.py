@@ -1,9 +1,9 @@
 """Which boxes of a picture are marked: the node in hand, where an error came up, what was to be highlighted."""
 
+from ..engine.messages import ErrorNode
+from ..engine.tape import Node
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError
-from ..tape import Node
-from ..tensor import Tensor
-from ..words import ErrorNode
 from .boxes import frames_around
 from .looks import IN_HAND
 

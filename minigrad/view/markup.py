@@ -3,7 +3,7 @@
 import html
 import re
 
-from ..device import is_array
+from ..engine.device import is_array
 from .looks import SIZE, SMALL, STRIPS
 
 BARE = 'border="0" cellborder="0" cellpadding="0" cellspacing="0"'

@@ -5,9 +5,9 @@ thread can be found (walk.py, `here`); those that began at what is drawn say whi
 checkpoint they were replayed for, and where a gradient waits. Which node is in hand only a Step says.
 """
 
+from ..engine.tape import Node
+from ..engine.walk import here
 from ..errors import ArgumentError
-from ..tape import Node
-from ..walk import here
 
 HAND_KINDS = {"op": "backward", "replay": "replay", "error": "error", "start": "next", "leaf": "leaf"}
 

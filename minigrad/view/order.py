@@ -8,7 +8,7 @@ parts of the replay again means such a step for each part.
 
 import heapq
 
-from ..replay import Call
+from ..engine.replay import Call
 from .boxes import frames_around
 
 

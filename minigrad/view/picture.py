@@ -5,7 +5,7 @@ Graphviz decides where things stand, except for a chain of layers, which is set 
 
 from dataclasses import dataclass
 
-from ..place import source_line
+from ..engine.place import source_line
 from .boxes import Box, frames_around
 from .labels import name_of, title_of, words_on
 from .layers import Group, Part, all_parts

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ..errors import ArgumentError
 from ..table import bytes_text
-from ..transcript import NONE
+from ..trace.transcript import NONE
 from . import player_film, player_graph
 from .curves import runs_facts, runs_title
 from .palette import HANDS, STATES, role_words, style_sheet

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ..table import bytes_text, shape_text
-from ..transcript import NONE
+from ..trace.transcript import NONE
 
 MOST_BOXES = 1200
 LANES = 6  # side by side, at the most; data aside

@@ -8,13 +8,13 @@ shows which of these share memory. So the rest of the walk is *rehearsed*, with 
 tracer of its own as if it were let go.
 """
 
-from ..eviction import entry_of
-from ..modes import local
-from ..offload import SlowCopy
-from ..saved import read_in_backward
-from ..tape import next_number, reachable
-from ..tracer import Tracer, speak_to_all
-from ..walk import Sweep
+from ..budget.eviction import entry_of
+from ..engine.modes import local
+from ..engine.tape import next_number, reachable
+from ..engine.tracer import Tracer, speak_to_all
+from ..engine.walk import Sweep
+from ..retention.offload import SlowCopy
+from ..trace.saved import read_in_backward
 
 
 def ledger_of(roots) -> Tracer:

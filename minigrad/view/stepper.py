@@ -13,8 +13,8 @@ import difflib
 import sys
 from collections import deque
 
+from ..engine.sweep import start
 from ..errors import MinigradError
-from ..sweep import start
 from ..table import describe, held_text, shape_text, table
 from .glance import (
     called,

@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 import minigrad as mg
-from minigrad.op import Op
+from minigrad.engine.op import Op
 
 LAYERS, SIZE = 100, 8
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from minigrad import course, defaults, random
-from minigrad.modes import Context, local
+from minigrad.commands import lessons as course
+from minigrad.engine.modes import Context, local
+from minigrad.ops import defaults
+from minigrad.ops import keys as random
 
 OLD = (DeprecationWarning, PendingDeprecationWarning)  # of packages about themselves; the others are ours
 

@@ -10,7 +10,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from minigrad import course, exercises
+from minigrad.commands import exercises
+from minigrad.commands import lessons as course
 
 pytestmark = pytest.mark.lesson
 FILES = sorted(course.FOLDER.glob("[0-9][0-9]_*.py"))

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import course, defaults, exercises, pictures
+from minigrad.commands import exercises, pictures
+from minigrad.commands import lessons as course
+from minigrad.ops import defaults
 
 SOURCE = course.FOLDER
 ROOT = SOURCE.parent
@@ -56,7 +58,7 @@ import _pictures
 import os, sys, warnings
 import numpy as np
 import minigrad as mg
-from minigrad import defaults
+from minigrad.ops import defaults
 
 mg.manual_seed(99)
 defaults.set_default_dtype("float64")

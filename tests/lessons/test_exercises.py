@@ -7,7 +7,8 @@ import types
 
 import pytest
 
-from minigrad import course, exercises
+from minigrad.commands import exercises
+from minigrad.commands import lessons as course
 
 pytestmark = pytest.mark.lesson
 WRONG = pathlib.Path(__file__).resolve().parent / "wrong"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from minigrad import course
+from minigrad.commands import lessons as course
 
 PAGE = course.FOLDER / "glossary.md"
 WORDS = (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.course import cells
+from minigrad.commands.lessons import cells
 
 pytestmark = pytest.mark.lesson
 

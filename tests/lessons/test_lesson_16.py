@@ -12,7 +12,8 @@ import sys
 import pytest
 
 import minigrad
-from minigrad import course, schedules
+from minigrad import schedules
+from minigrad.commands import lessons as course
 
 pytestmark = pytest.mark.lesson
 LAYERS = 36

@@ -5,7 +5,9 @@ import importlib
 import numpy as np
 import pytest
 
-from minigrad import course, exercises, schedules
+from minigrad import schedules
+from minigrad.commands import exercises
+from minigrad.commands import lessons as course
 
 pytestmark = pytest.mark.lesson
 TABLE = "## In PyTorch and in JAX this is called"

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as f
 
 import minigrad as mg
-from minigrad.op import Op
+from minigrad.engine.op import Op
 from tests.op_samples import Sample, positive, real, whole, yes_no
 from tests.oracle.compare import Row, compare
 

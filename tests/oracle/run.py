@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 import minigrad as mg
-from minigrad.op import registry
+from minigrad.engine.op import registry
 from minigrad.table import table
 from tests.op_samples import SAMPLES
 from tests.oracle import char_transformer, functions, layers, on_purpose, schedules, training

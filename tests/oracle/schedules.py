@@ -10,8 +10,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import minigrad as mg
-from minigrad import plans
 from minigrad import schedules as s
+from minigrad.commands import plan as plans
 from tests.oracle.compare import Row, largest, relative
 
 WHOLE_AROUND_OTHERS = """{"tree": [

@@ -12,7 +12,11 @@ folded into one row or column, and the picture says so.
 from pathlib import Path
 
 from ...errors import ArgumentError
-from ...schedules import binomial, every, store_all, triangular, uniform
+from ...schedules import binomial
+from ...schedules import every
+from ...schedules import store_all
+from ...schedules import triangular
+from ...schedules import uniform
 from ...schedules.plan import Plan
 from ...schedules.report import counted
 from ..markup import printable

@@ -1,0 +1,1 @@
+"""A memory budget at run time: evict what does not fit, and compute it again."""

@@ -1,0 +1,1 @@
+"""The programs behind `python -m minigrad`."""

@@ -1,0 +1,372 @@
+"""Checkpoint nodes: record a stretch of the tape without its buffers.
+
+`checkpoint(fn, *args)` calls `fn` once, ever. The ops that it runs become the lines of a `Body`, which
+retains nothing. Whatever the body reads from outside is its *boundary* (arguments, closed-over tensors,
+parameters, constants: found by looking, not by asking), and of that the tape keeps what a replay will read.
+
+In backward the body is replayed (replay.py). A replay runs *recorded ops*, never `fn`. So prints do not
+repeat, statistics are not updated twice, a dropout mask comes back from its key, and no flag, cache or loop
+variable that has changed in between can change anything.
+"""
+
+import collections
+import functools
+import itertools
+
+from ..errors import ArgumentError
+from ..retention.advice import warn_if_useless
+from ..schedules import as_schedule
+from ..schedules.schedule import whole_number
+from .messages import warn_nothing_returned
+from .modes import local
+from .place import source_line, user_position
+from .replay import PLAIN, Body, Manner, Work, checkpoint_nodes, digest, execute, may_run_for_values, results, tape_call
+from .tape import hollow
+from .tensor import Tensor
+
+
+def checkpoint(fn, *args, policy=None, verify=False, offload=False, keep_output=True, name=None, **kwargs):
+    """Call `fn(*args, **kwargs)` and keep only what its boundary needs; backward replays the rest.
+
+    The result is what `fn` returned, any nesting of tuples, namedtuples, lists, dicts and plain values, and
+    gradients are bit for bit those of a plain call. `fn` runs once; backward re-runs the ops
+    that it recorded.
+
+    policy  what to keep inside all the same, one of `mg.policies` or a function of a tape line that answers yes or
+            no: the outputs of the matmuls, say. The replay starts from what was kept. None keeps nothing
+    verify  hash every value now, and compare each one that a replay computes: CheckpointError names the
+            first op that differs. It costs a hash of each buffer and no memory to speak of.
+    offload keep the boundary in slow memory: the host's, if it is on a GPU; on NumPy a copy that stands for it. It
+            comes back when the replay begins. A number fetches ahead: with 2, the next older checkpoint's too
+    keep_output  False: the tape does not hold the result either. An op that reads it in backward has the checkpoint
+            run then, a little earlier than it would be anyway; for a norm or activation in front of a matmul
+    name    for tables and pictures
+
+    Raises CheckpointError when a tensor made in `fn` is used later without having been returned. Warns
+    (CheckpointWarning) when the checkpoint can save nothing, or its policy keeps more than no checkpoint would. A
+    hook on a tensor inside `fn` sees its whole gradient once per replay; two replays of one backward (with
+    create_graph) each call it with their own.
+
+    Source: Griewank 1992 for replaying instead of storing; Chen et al. 2016, arXiv:1604.06174, for layers.
+
+    >>> import minigrad as mg
+    >>> x = mg.tensor([0.5], requires_grad=True)
+    >>> y = mg.checkpoint(lambda t: mg.tanh(t * 2) * t, x)
+    >>> y.sum().backward()
+    >>> x.grad
+    Tensor([1.1816], float32)
+    """
+    if not callable(fn):
+        kind = type(fn).__name__
+        raise ArgumentError(f"checkpoint needs a function to call, not a {kind}; write mg.checkpoint(fn, x)")
+    window = window_of(offload)
+    given = frozenset() if window is None else data_in((args, kwargs))
+    manner = Manner(name=name, digests={} if verify else None, window=window, given=given, discard=not keep_output)
+    return record_stretch(functools.partial(fn, *args, **kwargs), manner, as_policy(policy))
+
+
+def window_of(offload):
+    """The number of boundaries to have at hand: None for no offload."""
+    if offload is None or offload is False:
+        return None
+    return 1 if offload is True else whole_number(offload, "offload, the number of boundaries to have at hand,")
+
+
+def as_policy(policy):
+    if policy is None:
+        return None
+    from ..retention.policies import as_policy  # when somebody has one
+
+    return as_policy(policy)
+
+
+def checkpoint_sequential(layers, schedule, x):
+    """Run `layers[-1](… layers[0](x))` under a schedule that says which stretches become checkpoints.
+
+    layers    a sequence of functions or modules of one value each (an nn.Sequential will do). With
+              `mg.schedules.online` it may be any iterable, also one whose end nobody knows
+    schedule  a Schedule of mg.schedules, or an int: that many equal segments, longer ones first, the last
+              of them taped in full
+    x         the input of the first layer: a tensor, or a tuple, list or dict with tensors, which a layer may pass
+              on (a skip connection, say)
+
+    Source of the segments: Chen et al. 2016, arXiv:1604.06174.
+    """
+    schedule = as_schedule(schedule)
+    if hasattr(schedule, "keeper"):
+        return record_online(layers, schedule, x)
+    layers = list(layers)
+    if not layers:
+        raise ArgumentError("checkpoint_sequential needs at least one layer")
+    first = 0
+    for length, inner in schedule.parts(len(layers)):
+        stretch = functools.partial(run_layers, layers, first, first + length, x, marked=inner is not None)
+        x = stretch() if inner is None else record_stretch(stretch, manner_of(inner, x))
+        first += length
+    return x
+
+
+def manner_of(schedule, x):
+    """How a stretch under this schedule is kept, which is given `x`."""
+    manner = PLAIN.under(schedule)
+    return manner if manner.window is None else manner._replace(given=data_in(x))
+
+
+def run_layers(layers, start, stop, x, marked):
+    """Layers start..stop-1 in order; in a region of their own, mark in its body where each layer ends."""
+    region = local.context.region if marked else None
+    for i in range(start, stop):
+        x = run_layer(layers[i], i, x)
+        if region is not None:
+            region.cuts.append(len(region.lines))
+    return x
+
+
+def run_layer(layer, i, x):
+    """Layer number `i` of a chain, by which number the tape will know it."""
+    context = local.context
+    outer_layer = context.layer
+    context.layer = f"{outer_layer}.{i}" if outer_layer else str(i)
+    try:
+        return layer(x)
+    finally:
+        context.layer = outer_layer
+
+
+def record_online(layers, schedule, x):
+    """Run layers until there are no more, and keep the states that `schedule` wants kept at any time.
+
+    All of it is one region, whose lines keep no buffers. The states that are kept when it ends become the
+    boundaries of its checkpoints.
+    """
+    if not local.context.grad:
+        for i, layer in enumerate(layers):
+            x = run_layer(layer, i, x)
+        return x
+    return record_stretch(functools.partial(run_online, layers, schedule, x), PLAIN.under(schedule))
+
+
+def run_online(layers, schedule, x):
+    region, keeper = local.context.region, schedule.keeper()
+    for i, layer in enumerate(layers):
+        dropped, store = keeper.step(i)
+        for step in dropped:
+            region.forget_state(step)
+        if store:
+            region.keep_state(i, x)
+        x = run_layer(layer, i, x)
+        region.cuts.append(len(region.lines))
+    return x
+
+
+def record_stretch(run, manner, policy=None):
+    """Record what `run()` does as a checkpoint, to be kept and replayed in this manner."""
+    context = local.context
+    if not context.grad:
+        return run()
+    region = Region(manner, policy)
+    context.region = context.open_region = region
+    try:
+        result = run()
+        context.region = region.outer
+        return region.close(result)
+    finally:
+        context.region = context.open_region = region.outer
+        region.end()
+
+
+class Region:
+    """A checkpoint while its function runs: collects the lines of the body, and finds the boundary.
+
+    The confusing program it exists for is the one that uses tensors across its border:
+
+        def fn(t):
+            self.cache = t * 2          # smuggled: an error if it is used outside
+            return mg.exp(t * w)        # w comes from outside: boundary
+
+    A node remembers the region that it was recorded in, and the region whether it is still open. So the
+    first use of a foreign tensor, in either direction, is noticed at no cost to anyone else.
+
+    lines    what ran, as the lines of a body        cuts    how many lines there were after each layer
+    outside  outside node -> the value it had        manner  how the body is to be kept and replayed
+    policy   which lines' values to keep, or None    kept    line -> its value, of those
+    loose    weak references to tensors without gradient that were made in here: they may leave as constants
+    known    values that were computed again for a `mg.grad` in here, while it walks
+    states   of an online loop: step -> {node: value}, the states that are kept now
+    listener who is told of each line, as it is added, with its arrays (profiling.Listener), or None
+    """
+
+    __slots__ = (
+        "open", "outer", "lines", "outside", "loose", "known", "cuts", "manner", "policy", "kept", "counts",
+        "states", "listener", "where",
+    )  # fmt: skip
+
+    def __init__(self, manner, policy=None):
+        self.open, self.outer = True, local.context.region
+        self.lines, self.cuts, self.outside, self.loose, self.known = [], [], {}, [], {}
+        if self.outer is not None and self.outer.manner.digests is not None and manner.digests is None:
+            manner = manner._replace(digests={})
+        self.manner, self.policy = manner, policy
+        self.listener = None if self.outer is None else self.outer.listener
+        self.kept, self.counts, self.states = {}, collections.Counter(), {}
+        self.where = user_position()
+
+    def __repr__(self):
+        name = f" {self.manner.name!r}" if self.manner.name else ""
+        return f"the checkpoint{name} at {source_line(self.where)}"
+
+    def add(self, line, arrays, out=None):
+        """Append what ran: an op's node with its output, or a nested checkpoint's Call."""
+        for source, array in zip(line.inputs, arrays, strict=True):
+            if source.region is not self and source.dtype is not None and array is not None:
+                self.outside.setdefault(source, array)
+        self.lines.append(line)
+        if self.listener is not None:
+            self.listener.hears(line, arrays, out)
+        if out is None:
+            return
+        if self.manner.digests is not None:
+            self.manner.digests[line] = digest(out)
+        if self.policy is not None:
+            if self.policy.at_end or self.policy.keeps(line, self.counts[line.op.name]):
+                self.kept[line] = out
+            self.counts[line.op.name] += 1
+
+    def keep_state(self, step, state):
+        """The state before this step of an online loop is to be a boundary, as far as is known now."""
+        values = self.states[step] = {tensor.node: tensor.data for tensor in tensors_in(state)}
+        if local.context.tracer is not None:
+            local.context.tracer.taken_over(values)
+
+    def forget_state(self, step):
+        values = self.states.pop(step)
+        if local.context.tracer is not None:
+            for node in values:
+                local.context.tracer.dropped(values, node)
+
+    def value(self, node):
+        """The value of a node that this region made or read: for a `mg.grad` called in here.
+
+        The region keeps no buffers, so its own values are computed again from outside, and stay `known` until
+        that walk is over. None if the region has not got the node at all.
+        """
+        if node.region is not self:
+            return self.outside.get(node)
+        if node not in self.known:
+            lines, _, _ = self._alive([node])
+            wanted = [result for line in lines for result in results(line) if result not in self.known]
+            body = Body(lines, wanted)
+            values = {**self.outside, **self.known}
+            execute(body, Work(body, values=wanted, live=self.known), values)
+            self.known.update((result, values[result]) for result in wanted if result in values)
+        return self.known[node]
+
+    def close(self, result):
+        """The function has returned `result`: make the checkpoint's nodes, and move its tensors onto them.
+
+        The tensors stay the same objects, so whoever else has got hold of one has the real thing.
+        """
+        found = {id(tensor): tensor for tensor in tensors_in(result)}
+        handles = [t for t in found.values() if t._node is not None and t._node.region is self]
+        outputs = list(dict.fromkeys(t._node for t in handles if t.requires_grad or self.outer is not None))
+        if not outputs and any(node.requires_grad for line in self.lines for node in results(line)):
+            warn_nothing_returned(self, result)
+        nodes = dict(zip(outputs, self._record(outputs), strict=True)) if outputs else {}
+        for line, node in nodes.items():
+            given = line.name if line.body is None else None  # a tensor's name; not that of a checkpoint inside
+            node.hooks, node.holder, node.name = line.hooks, line.holder, given or node.name
+            line.holder = line.hooks = None
+            if line in node.body.entangled:  # its gradient is whole only inside, so that is where hooks run
+                node.hooks = line.hooks = node.hooks or []
+        for tensor in handles:
+            tensor._node = nodes.get(tensor._node)
+        return result
+
+    def _record(self, outputs):
+        lines, outputs, cuts = self._alive(outputs)
+        swept = [node for node in outputs if node.requires_grad]
+        manner = self.manner._replace(keep=self._chosen(lines, swept))
+        body = Body(lines, outputs, cuts, manner)
+        if self.states and self.outer is None:
+            return self._record_parts(body, swept)
+        kept = {line: self.kept[line] for line in manner.keep} if self.outer is None else {}
+        work = body.work(sweep=swept, live=kept)
+        arrays = [self.outside.get(source) for source in body.boundary]
+        if self.outer is None:
+            if not may_run_for_values(body):
+                body.substitute({s: hollow(s) for s in body.boundary if s not in work.read and s is not hollow(s)})
+            warn_if_useless(self, body, work, kept)
+        return checkpoint_nodes(body, body.boundary, arrays, work, outputs, local.context.layer, self.where, kept)
+
+    def _chosen(self, lines, swept):
+        """The lines whose values the policy keeps: of those that it wants, what a replay will read."""
+        if self.policy is None:
+            return frozenset()
+        candidates = [line for line in lines if line in self.kept]
+        if self.policy.at_end:
+            candidates = self.policy.choose(lines, swept)
+        return frozenset(candidates) & Body(lines, swept).work(sweep=swept, live=candidates).read
+
+    def _record_parts(self, body, swept):
+        """An online loop has ended: its stretches become checkpoints, whose boundaries are the states kept."""
+        body = body.for_replay()
+        values = dict(self.outside)
+        for state in self.states.values():
+            values.update(state)
+        fresh = {source: source for source in body.boundary}
+        work = body.work(sweep=swept)
+        for line in body.lines:
+            if line not in work.replays:
+                continue  # no gradient passes: what is read of it is a constant
+            for source in line.inputs:
+                if source.dtype is not None and source not in values:
+                    values[source] = self.value(source)  # read across stretches, and no part of a state
+            tape_call(line, work.replays[line], values, fresh, kept={})
+        for step in list(self.states):
+            self.forget_state(step)
+        return [fresh[node] for node in body.outputs]
+
+    def _alive(self, outputs):
+        """The lines that `outputs` depend on, the outputs, and the cuts between layers counted anew."""
+        needed, keep = set(outputs), []
+        for line in reversed(self.lines):
+            alive = any(node in needed for node in results(line))
+            keep.append(alive)
+            if alive:
+                needed.update(line.inputs)
+        keep.reverse()
+        lines = [line for line, alive in zip(self.lines, keep, strict=True) if alive]
+        lines_before = [0, *itertools.accumulate(keep)]
+        return lines, outputs, [lines_before[cut] for cut in self.cuts]
+
+    def end(self):
+        """Close the border. What a `mg.grad` inside has retained goes; what left without gradient is data."""
+        self.open = False
+        for line in self.lines:
+            for node in results(line):
+                node.out = None
+        for reference in self.loose:
+            tensor = reference()
+            if tensor is not None and tensor._node is not None and tensor._node.region is self:
+                tensor._node = None
+        self.lines, self.outside, self.loose, self.known, self.outer = [], {}, [], {}, None
+        self.kept = {}
+        for step in list(self.states):
+            self.forget_state(step)
+
+
+def data_in(value) -> frozenset:
+    """The leaves among the tensors in any nesting."""
+    return frozenset(tensor.node for tensor in tensors_in(value) if tensor.is_leaf)
+
+
+def tensors_in(value):
+    """The tensors in any nesting of tuples, namedtuples, lists and dicts, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from tensors_in(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from tensors_in(part)

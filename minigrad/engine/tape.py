@@ -1,0 +1,220 @@
+"""The tape: what ran, line by line.
+
+Each op that runs writes a `Node`: which op, on which earlier nodes, giving a value of which shape, written
+on which line of your program, in which layer. Numbers come from one counter, so the order of numbers is the
+order of the tape, and a node is always younger than its inputs. That alone is what backward needs to walk
+it in the right order.
+
+A node points at its inputs and at nothing younger: not at the Tensor that you hold, not at its consumers.
+So there are no reference cycles, and whatever nobody needs any more dies at once, by reference count.
+
+`node.out` is the one buffer a node can hold. It is None unless something will *read* it in backward: see
+`op.py` for who decides that, and `sweep.py` for when it is let go.
+"""
+
+import itertools
+
+from ..table import tape_table
+from .device import device_of
+from .modes import local
+from .place import source_line
+
+next_number = itertools.count(1).__next__
+
+
+class Node:
+    """One line of the tape, and the one value that it produced.
+
+    op, attrs      the op and its settings; op is None for a leaf
+    inputs         the nodes it read, in the order of the op's arguments
+    out            the value's buffer while the tape holds it, else None
+    shape, dtype   of the value, also when the buffer is gone
+    number         its place on the tape
+    layer          path of the nn layers that were running, such as "blocks.3.attn"
+    code, offset   the user's own source line, as code object and instruction offset (together: `where`).
+                   Never a frame, which would keep every variable of that function alive
+    requires_grad  whether a gradient flows through it
+    needs          what its vjps will read (op.Needs)
+    freed          an earlier backward has passed here and let the buffers go
+    region         the checkpoint region that it was recorded in (checkpoint.Region), or None
+    body           for a checkpoint node: the stretch of tape that it stands for
+    hooks, holder  functions to call with its gradient; the Tensor (weakly) whose .grad receives it
+    name           a leaf's or a checkpoint's name, for tables and pictures
+    """
+
+    __slots__ = (
+        "op", "attrs", "inputs", "out", "shape", "dtype", "number", "layer", "code", "offset", "requires_grad",
+        "needs", "freed", "region", "body", "hooks", "holder", "name", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(self, op, attrs, inputs, shape, dtype, layer, code, offset, requires_grad, needs, region):
+        self.op = op
+        self.attrs = attrs
+        self.inputs = inputs
+        self.out = None
+        self.shape = shape
+        self.dtype = dtype
+        self.number = next_number()
+        self.layer = layer
+        self.code = code
+        self.offset = offset
+        self.requires_grad = requires_grad
+        self.needs = needs
+        self.freed = False
+        self.region = region
+        self.body = None
+        self.hooks = None
+        self.holder = None
+        self.name = None
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.op is None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the value (whether or not the buffer is held now)."""
+        size = self.dtype.itemsize
+        for length in self.shape:
+            size *= length
+        return size
+
+    @property
+    def device(self):
+        return None if self.out is None or not hasattr(self.out, "base") else device_of(self.out)
+
+    @property
+    def where(self):
+        """The user's source position as (code object, instruction offset); None for a leaf."""
+        return None if self.code is None else (self.code, self.offset)
+
+    @property
+    def line(self) -> str:
+        """Where the user wrote it, as "train.py:41"; "" for a leaf."""
+        return source_line(self.where)
+
+    def __repr__(self):
+        kind = self.op.name if self.op is not None else "leaf"
+        label = f" {self.name!r}" if self.name else ""
+        layer = f" in {self.layer}" if self.layer else ""
+        line = f" at {self.line}" if self.code is not None else ""
+        state = "live" if self.out is not None else "dropped"
+        return f"<{kind} #{self.number}{label} {tuple(self.shape)} {self.dtype}{layer}{line}, {state}>"
+
+
+class Leaf(Node):
+    """A value that no op on the tape made: a parameter, an input, a constant. Its `out` is its data.
+
+    role   "parameter" or "input", for the tracer and the pictures
+    twin   the same leaf without its data, for readers that need to know of it but never read it
+    """
+
+    __slots__ = ("role", "twin")
+
+    def __init__(self, data, requires_grad=False, holder=None, name=None, role=None):
+        shape, dtype = getattr(data, "shape", ()), getattr(data, "dtype", None)
+        super().__init__(None, {}, (), shape, dtype, "", None, None, requires_grad, None, None)
+        self.out = data
+        self.holder = holder
+        self.name = name
+        self.role = role or ("parameter" if requires_grad else "input")
+        self.twin = None
+
+    def replace(self, data):
+        """Put other data into the leaf, and move it to the end of the tape.
+
+        Whatever read the old data is now older than its own input. That is how the sweep notices: an
+        optimizer's step between two backwards over one graph would otherwise mix new weights into old
+        activations and give a gradient of nothing in particular.
+        """
+        self.out = data
+        self.shape, self.dtype = data.shape, data.dtype
+        self.number = next_number()
+        self.twin = None
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.dtype is None else super().nbytes
+
+
+def hollow(node):
+    """`node`, or for a constant its twin that holds no data: what one keeps of an input one never reads."""
+    if node.op is not None or node.requires_grad or node.dtype is None:
+        return node
+    if node.twin is None:
+        twin = Leaf(None, name=node.name, role=node.role)
+        twin.shape, twin.dtype, twin.number, twin.layer = node.shape, node.dtype, node.number, node.layer
+        node.twin = twin
+    return node.twin
+
+
+# ---- Lists of nodes ----------------------------------------------------------------------------------
+
+
+class Tape:
+    """Nodes in the order in which they ran; `print` shows a table.
+
+    As a context manager it writes down every op that runs in its block, needing a gradient or not:
+
+        with mg.Tape() as tape:
+            loss = model(x).sum()
+        print(tape)
+
+    Holding a tape holds its nodes, and so what they retain for backward. An op inside a checkpoint is a
+    line of that checkpoint's body (`node.body`), not of this tape.
+    """
+
+    def __init__(self, nodes=()):
+        self.nodes = list(nodes)
+        self._outer = []
+
+    def __enter__(self):
+        context = local.context
+        self._outer.append(context.tape)
+        context.tape = self
+        return self
+
+    def __exit__(self, *error):
+        local.context.tape = self._outer.pop()
+
+    def __len__(self):
+        return len(self.nodes)
+
+    def __iter__(self):
+        return iter(self.nodes)
+
+    def __getitem__(self, index):
+        return Tape(self.nodes[index]) if isinstance(index, slice) else self.nodes[index]
+
+    def __repr__(self):
+        return f"<Tape of {len(self.nodes)} nodes>"
+
+    def __str__(self):
+        return tape_table(self.nodes)
+
+    def check(self):
+        """Assert what must hold of every tape: order, shapes, no line older than what it reads."""
+        last = 0
+        for node in self.nodes:
+            assert node.number > last, f"{node} stands after #{last}"
+            last = node.number
+            for source in node.inputs:
+                if source.op is not None:
+                    assert source.number < node.number, f"{node} reads the younger {source}"
+            if node.out is not None and node.op is not None:
+                assert tuple(node.out.shape) == tuple(node.shape), f"{node} holds shape {node.out.shape}"
+
+
+def reachable(roots):
+    """Every node that `roots` depend on, themselves included, oldest first. No recursion."""
+    seen, waiting = set(roots), list(roots)
+    while waiting:
+        for source in waiting.pop().inputs:
+            if source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return sorted(seen, key=number_of)
+
+
+def number_of(node):
+    return node.number

@@ -1,0 +1,349 @@
+"""Tensor: your handle on one value of the tape.
+
+A Tensor is an array and a Node. Your variable keeps the array alive; the tape keeps it alive only if
+something will read it in backward. Arrays on the tape never change, and NumPy enforces it: they are
+read-only. `t[i] = v` and `t += v` compute a new array and give the *handle* a new node; whoever read the
+old value still has the old value. Only a leaf's data can be replaced (`assign_`, which is what optimizers
+use), and the leaf's number then says so to the tape.
+
+Operators and methods such as `a + b` and `t.sum()` are in `ops/methods.py`.
+"""
+
+import weakref
+from collections import deque
+
+import numpy
+from numpy import ndarray
+
+from ..errors import ArgumentError, DtypeError, MinigradError, NoGradientError, ShapeError
+from .device import array_module, device_of, is_array, to_device
+from .messages import smuggled_error
+from .modes import local
+from .tape import Leaf
+
+
+class Tensor:
+    """An array and its place on the tape. Make one with `mg.tensor(data)`; ops make the others."""
+
+    __slots__ = ("_data", "_node", "_grad", "__weakref__")
+    __array_priority__ = 1000
+
+    def __init__(self, data, node=None):
+        if type(data) is not ndarray and not is_array(data):
+            raise ArgumentError("a Tensor is made by mg.tensor(data), not by calling mg.Tensor")
+        self._data = data
+        self._node = node
+        self._grad = None
+
+    # ---- the value ---------------------------------------------------------------------------------
+
+    @property
+    def data(self):
+        """The array itself (NumPy's or CuPy's), read-only: `t.data[0] = 5` is refused.
+
+        To change a leaf write `with mg.no_grad(): t[0] = 5`, or `t.data = array` (which is `t.assign_(array)`).
+        """
+        return self._data
+
+    @data.setter
+    def data(self, array):
+        self.assign_(array)
+
+    @property
+    def shape(self) -> tuple:
+        return self._data.shape
+
+    @property
+    def ndim(self) -> int:
+        return self._data.ndim
+
+    @property
+    def dtype(self):
+        return self._data.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._data.size
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of all elements."""
+        return self._data.nbytes
+
+    @property
+    def device(self) -> str:
+        """Where the array lives: "cpu", "cuda:0", ..."""
+        return device_of(self._data)
+
+    def item(self):
+        """The one element of a tensor of one element, as a Python number."""
+        if self.size != 1:
+            raise ShapeError(f"item() needs one element; this tensor has shape {self.shape}. Index it first.")
+        return self._data.item()
+
+    def numpy(self):
+        """The value as a NumPy array that cannot be written to; a copy if it lives on a GPU."""
+        array = to_device(self._data, "cpu").view()
+        array.flags.writeable = False
+        return array
+
+    def tolist(self):
+        """The value as nested lists of Python numbers."""
+        return self._data.tolist()
+
+    # ---- the tape ----------------------------------------------------------------------------------
+
+    @property
+    def node(self):
+        """The tape's line that made this value; a leaf for data and constants."""
+        if self._node is None:
+            self._node = Leaf(frozen(self._data))
+        return self._node
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._node is not None and self._node.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value):
+        self.requires_grad_(value)
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._node is None or self._node.op is None
+
+    def requires_grad_(self, value=True):
+        """Make this leaf require a gradient, or no longer; returns the tensor. Floating dtypes only."""
+        if bool(value) == self.requires_grad:
+            return self
+        if not self.is_leaf:
+            raise MinigradError(
+                f"requires_grad can be set on leaves only, and this tensor was made by {self._node}; "
+                "use detach() to get a leaf with its value"
+            )
+        if value:
+            check_float(self._data.dtype)
+            self._node = Leaf(frozen(self._data), True, weakref.ref(self), self.name)
+        elif self._node is not None:
+            self._node = Leaf(self._data, False, None, self.name, self._node.role)
+        return self
+
+    @property
+    def name(self) -> str | None:
+        """A name for tables and pictures; set it freely."""
+        return None if self._node is None else self._node.name
+
+    @name.setter
+    def name(self, name):
+        self.node.name = name
+
+    @property
+    def grad(self):
+        """The gradient that backward left here, a Tensor of this shape and dtype; None before."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value):
+        if value is not None:
+            if not isinstance(value, Tensor):
+                value = Tensor(array_module(self._data).array(value, dtype=self.dtype))
+            if value.shape != self.shape:
+                raise ShapeError(f"grad must have the tensor's shape {self.shape}, not {value.shape}")
+            if value.dtype != self.dtype:
+                raise DtypeError(f"grad must have the tensor's dtype {self.dtype}, not {value.dtype}")
+        self._grad = value
+
+    def assign_(self, array):
+        """Replace a leaf's data by a copy of `array`, which must have the same shape; returns the tensor.
+
+        What was computed from the old data keeps its value; a backward that would still need the old data
+        raises OverwrittenError.
+        """
+        if isinstance(array, Tensor):
+            array = array._data
+        array = array_module(self._data).array(array, dtype=self.dtype)
+        if array.shape != self.shape:
+            raise ShapeError(f"assign_ needs shape {self.shape}, not {array.shape}")
+        return self._replace(array)
+
+    def _replace(self, array):
+        """assign_ without the copy, for an array that nobody else holds."""
+        if not self.is_leaf:
+            raise MinigradError(
+                f"only a leaf's data can be replaced, and this tensor was made by {self._node}; "
+                "write t = ... to give the name a new tensor"
+            )
+        array = frozen(array)
+        if self._node is not None and not self.requires_grad:
+            self._node = same_constant(self._node, array)
+        elif self._node is not None:
+            self._node.replace(array)
+        self._data = array
+        return self
+
+    def _rebind(self, result):
+        """Give this handle the value and the node of `result`: what `t += v` and `t[i] = v` do."""
+        context = local.context
+        if self.requires_grad and not result.requires_grad and not context.grad:
+            if self.is_leaf:
+                return self.assign_(result)
+            raise MinigradError(
+                f"changing a tensor made by {self._node} in place inside no_grad() would cut it off from "
+                "its history; detach() it first, or leave no_grad()"
+            )
+        if self.requires_grad and self.is_leaf:
+            raise MinigradError(
+                f"the leaf {self._node} requires a gradient and cannot be changed in place, as its gradient "
+                "would be lost; compute a new tensor from it, or change it inside no_grad()"
+            )
+        if result.shape != self.shape:
+            raise ShapeError(f"changing shape {self.shape} in place to {result.shape}; write t = ... instead")
+        if self._node is not None and self._node.holder is not None and self._node.holder() is self:
+            self._node.holder = None  # .grad will be that of the new value
+        constant = self._node is not None and self.is_leaf and result._node is None
+        self._node = same_constant(self._node, result._data) if constant else result._node
+        self._data = result._data
+        return self
+
+    # ---- gradients ---------------------------------------------------------------------------------
+
+    def backward(self, gradient=None, retain_graph=False, create_graph=False):
+        """Add this tensor's gradient to `.grad` of every leaf that it depends on.
+
+        gradient      what flows in from above, of this tensor's shape; a scalar needs none (it is 1)
+        retain_graph  keep the buffers, so that another backward can follow
+        create_graph  record the backward itself, so that gradients can be differentiated again
+        """
+        from .sweep import start
+
+        walk = start(self, gradient, retain_graph, create_graph).walk()
+        deque(walk, maxlen=0)  # runs it to its end, and keeps no step alive
+
+    def register_hook(self, hook):
+        """Call `hook(gradient)` with this tensor's whole gradient, once per backward.
+
+        A hook that returns a tensor or an array replaces the gradient. Returns a handle; `handle.remove()`
+        takes the hook off again.
+        """
+        if not self.requires_grad:
+            raise NoGradientError("a hook sees gradients, and this tensor does not require grad")
+        if self._node.hooks is None:
+            self._node.hooks = []
+        self._node.hooks.append(hook)
+        return HookHandle(self._node.hooks, hook)
+
+    def retain_grad(self):
+        """Let backward leave a `.grad` on this tensor although it is not a leaf."""
+        if not self.requires_grad:
+            raise NoGradientError("retain_grad() on a tensor that does not require grad")
+        if not self.is_leaf:
+            self._node.holder = weakref.ref(self)
+
+    # ---- Python's own protocols --------------------------------------------------------------------
+
+    def __len__(self):
+        if self.ndim == 0:
+            raise ArgumentError("a 0-d tensor has no len()")
+        return self.shape[0]
+
+    def __bool__(self):
+        if self.size != 1:
+            raise ShapeError(f"a tensor of shape {self.shape} is neither true nor false; use .any() or .all()")
+        return bool(self._data)
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __index__(self):
+        if self.dtype.kind not in "iu" or self.ndim:
+            raise ArgumentError(f"only an integer scalar can be an index, not {self.dtype}{self.shape}")
+        return int(self._data)
+
+    def __format__(self, spec):
+        return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)
+
+    def __array__(self, dtype=None, copy=None):
+        array = self.numpy()
+        if copy:
+            return numpy.array(array, dtype=dtype)
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __repr__(self):
+        node = self._node
+        if self.size <= 16:
+            value = numpy.array2string(to_device(self._data, "cpu"), separator=", ", precision=4)
+            facts = [value.replace("\n", "\n       "), str(self.dtype)]
+        else:
+            facts = [f"shape={self.shape}", str(self.dtype)]
+        if device_of(self._data) != "cpu":
+            facts.append(self.device)
+        if node is not None and node.op is not None:
+            layer = f" in {node.layer}" if node.layer else ""
+            facts.append(f"{node.op.name} #{node.number}{layer}")
+            facts.append("live" if node.out is not None else "dropped")
+        else:
+            if self.name:
+                facts.append(repr(self.name))
+            if self.requires_grad:
+                facts.append("requires_grad")
+        return f"{type(self).__name__}({', '.join(facts)})"
+
+
+class HookHandle:
+    """What `register_hook` returns."""
+
+    def __init__(self, hooks, hook):
+        self._hooks, self._hook = hooks, hook
+
+    def remove(self):
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+
+def same_constant(leaf, array):
+    """A leaf for the new data of a constant, if it has a name or is a frozen parameter; else None."""
+    return Leaf(array, name=leaf.name, role=leaf.role) if leaf.name or leaf.role == "parameter" else None
+
+
+def frozen(array):
+    """`array`, which from now on cannot be written to: the tape may read it later."""
+    if isinstance(array, numpy.ndarray):
+        array.setflags(False)  # write=False
+    return array
+
+
+def as_operand(value):
+    """What an op computes on: an array for an array, a plain Python number for a number.
+
+    A Python number takes the dtype of the tensor that it meets (NumPy's own rule), and so does a NumPy
+    scalar: neither promotes a tensor. An array is copied, because its owner may change it before backward.
+    """
+    if isinstance(value, Tensor):
+        return value._data
+    if isinstance(value, numpy.generic):  # first: np.float64 is a float as well
+        return value.item()
+    if isinstance(value, (bool, int, float)):
+        return value
+    if is_array(value):
+        return frozen(value.copy())
+    raise ArgumentError(f"expected a tensor, an array or a number, not {type(value).__name__}")
+
+
+def check_float(dtype):
+    """Only floating dtypes have gradients."""
+    if dtype.kind != "f":
+        raise DtypeError(
+            f"only floating point tensors can require gradients, and this one is {dtype}; "
+            'use astype("float32") first'
+        )
+
+
+def refuse_smuggled(tensor):
+    """Raise if `tensor` was made inside a checkpoint that has ended, and has left it by a side door."""
+    region = tensor._node.region
+    if region is not None and not region.open:
+        raise smuggled_error(tensor._node)

@@ -1,0 +1,496 @@
+"""The tracer: a ledger of the buffers that are really alive.
+
+It watches arrays, not promises: for each buffer it holds a weak reference to the array that owns the memory
+(a view leads there by `.base`), so views and shared buffers count once, and the end of a buffer is its real
+end. On NumPy its figures agree with tracemalloc's.
+
+Beside that it knows who *holds* a buffer: a node of the tape (its own `out`, or a constant that it will
+read), or a replay in progress. A buffer that is held is a live *activation*, whatever its role, parameters
+and gradients aside; one that only your own variable keeps alive is not.
+
+An engine without a tracer asks `context.tracer is None` and goes on.
+"""
+
+import tracemalloc
+import weakref
+from dataclasses import dataclass
+
+from ..retention.offload import SlowCopy
+from ..table import bytes_text, table
+from ..trace.transcript import NONE, Transcript
+from .device import is_array, memory_owner
+from .modes import local
+from .tensor import Tensor
+
+ROLES = ("parameter", "input", "value", "activation", "boundary", "replayed", "offloaded", "gradient", "workspace")
+NO_ACTIVATIONS = ("parameter", "gradient", "offloaded")
+
+
+@dataclass(slots=True)
+class Event:
+    """One change of the ledger.
+
+    step      how many ops and replayed ops had run, and nodes been swept, with the one that this event is part of
+    phase     "forward", "replay" or "backward"
+    kind      "new" or "gone": a buffer begins or ends · "hold" or "drop": the tape or a replay takes or leaves
+              it · "role": its role changes, told by two events, one with minus its bytes in the old role and one
+              with its bytes in the new · "named": which value it has is known from here on · "op", "replayed", "vjp":
+              something runs
+    number    the node's number on the tape, 0 for none; op and layer are the node's
+    role      the buffer's role, and nbytes its size
+    live_bytes, live_activations   of the ledger after the event
+    value     which of the tracer's `transcript.values` is in the buffer, or is computed; -1 if that is not known
+    buffer    which buffer, counted from 0 in the order in which the tracer met them; -1 if something runs
+    """
+
+    step: int
+    phase: str
+    kind: str
+    number: int
+    op: str
+    layer: str
+    role: str
+    nbytes: int
+    live_bytes: int
+    live_activations: int
+    value: int = NONE
+    buffer: int = NONE
+
+
+class Buffer:
+    """One line of the ledger: a piece of memory, its role, and who holds it."""
+
+    __slots__ = ("nbytes", "role", "unheld_role", "holders", "reference", "number", "op", "layer", "value", "index")
+
+    def __init__(self, index, nbytes, role, op, layer):
+        self.index, self.nbytes, self.role, self.unheld_role = index, nbytes, role, role
+        self.op, self.layer, self.number, self.value = op, layer, 0, NONE
+        self.holders = set()
+
+    @property
+    def is_activation(self):
+        return bool(self.holders) and self.role not in NO_ACTIVATIONS
+
+
+class EndOf(weakref.ref):
+    """A weak reference that tells the tracer when its array, or its node, has come to an end."""
+
+    __slots__ = ("key", "tell")
+
+    def __new__(cls, thing, key, tell):
+        return super().__new__(cls, thing, announce)
+
+    def __init__(self, thing, key, tell):
+        super().__init__(thing, announce)
+        self.key, self.tell = key, tell
+
+
+def announce(reference):
+    tell = reference.tell()
+    if tell is not None:
+        tell(reference.key)
+
+
+class Tracer:
+    """Counts buffers and bytes while its block runs, in this thread.
+
+        with mg.Tracer() as tracer:
+            loss = model(x)
+            loss.backward()
+        print(tracer.report())
+
+    live_activations, peak_activations   buffers held by the tape or a replay, parameters and gradients aside
+    live_activation_bytes, peak_activation_bytes   bytes of these: what a byte budget is about
+    replayed_ops                         ops that replays have run
+    writes, reads                        boundaries copied to slow memory, and back (offload)
+    live_buffers, peak_buffers           all buffers that are alive, as a count
+    live_bytes, peak_bytes               the same in bytes
+    live(role), peak(role)               bytes of one role
+    events                               everything that happened, in order (Event)
+    transcript                           the values that were computed and read, with your source lines (Transcript)
+
+    Roles: parameter · input (data and constants) · value (an op's result that only your own variable keeps) ·
+    activation (kept by the tape) · boundary (kept for a checkpoint, or made by one) · replayed · offloaded (a
+    copy in slow memory) · gradient · workspace (what an op needs only while it runs, if it is measured).
+
+    Buffers made before the tracer count from the moment an op reads them. Tracers nest; the outer one sees
+    everything that the inner one sees.
+
+    ignore     tensors whose buffers shall not be counted at all, such as the labels of a loss
+    workspace  measure, with tracemalloc, what each op and each vjp allocates besides its result. Slow.
+    """
+
+    def __init__(self, ignore=(), workspace=False):
+        self.live_activations = self.peak_activations = self.replayed_ops = 0
+        self.live_activation_bytes = self.peak_activation_bytes = 0
+        self.writes = self.reads = 0
+        self.live_buffers = self.peak_buffers = self.live_bytes = self.peak_bytes = 0
+        self._buffers_met = 0
+        self.events, self.step, self.workspace = [], 0, workspace
+        self.transcript = Transcript()
+        self._live, self._peak = dict.fromkeys(ROLES, 0), dict.fromkeys(ROLES, 0)
+        self._at_peak = dict(self._live)
+        self._buffers = {}  # id of the owning array -> Buffer
+        self._held = {}  # holder -> ids of the owning arrays that it holds
+        self._ends = {}  # id of a node that holds something -> the reference that tells of its end
+        self._replay_holders = set()
+        self._started_tracemalloc = False
+        self._ignored = {id(memory_owner(tensor.data)): tensor for tensor in ignore}
+
+    def __enter__(self):
+        local.context.tracers.append(self)
+        speak_to_all(local.context)
+        if self.workspace and not tracemalloc.is_tracing():
+            tracemalloc.start()
+            self._started_tracemalloc = True
+        return self
+
+    def __exit__(self, *error):
+        tracers = local.context.tracers
+        del tracers[len(tracers) - 1 - tracers[::-1].index(self)]
+        speak_to_all(local.context)
+        if self._started_tracemalloc and self not in tracers:
+            tracemalloc.stop()
+            self._started_tracemalloc = False
+
+    def __repr__(self):
+        return (
+            f"<Tracer: {self.live_activations} activations live, {self.peak_activations} at the peak, "
+            f"{self.replayed_ops} ops replayed>"
+        )
+
+    def live(self, role: str) -> int:
+        """Bytes of one role that are alive now."""
+        return self._live[role]
+
+    def peak(self, role: str) -> int:
+        """The most bytes of one role that were alive at any moment."""
+        return self._peak[role]
+
+    def report(self) -> str:
+        """A table of bytes by role: now, at the moment of the highest total, and each role's own highest."""
+        rows = [
+            (role, *(f"{figures[role]:,}" for figures in (self._live, self._at_peak, self._peak)))
+            for role in ROLES
+            if self._peak[role]
+        ]
+        rows.append(("all", f"{self.live_bytes:,}", f"{self.peak_bytes:,}", f"{self.peak_bytes:,}"))
+        note = (
+            f"activations: {self.live_activations} live now, {self.peak_activations} at the peak; "
+            f"ops replayed: {self.replayed_ops}; buffers at the peak: {self.peak_buffers} "
+            f"({bytes_text(self.peak_bytes)})\n"
+            "Columns are bytes: alive now, alive when the total was highest, and the role's own highest."
+        )
+        return table(("role", "now", "at the peak", "own peak"), rows, right=(1, 2, 3), note=note)
+
+    def plot(self, path=None, what="bytes"):
+        """Draw the memory curve of this run, stacked by role, with its phases and its peak.
+
+        path  an .svg, .png or .pdf file, which is returned; None: the figure is returned, and a notebook shows it
+        what  "bytes": all live bytes; "activations": how many are live
+
+        Without matplotlib the curve is printed as text; a file is then a MinigradError, which says how to get it.
+        """
+        from ..view.curves import plot_or_print
+
+        return plot_or_print(self, path, what)
+
+    def spacetime(self, path=None):
+        """Draw which layer ran when, and what was live then, as SVG text: a column a layer, a row a step.
+
+        path  where to save it too: an .svg file
+
+        For a chain of layers, run by checkpoint_sequential or an nn.Sequential. ArgumentError if there is none.
+        """
+        from ..view.spacetime import draw, from_run
+
+        return draw(from_run(self), path)
+
+    def to_html(self, path):
+        """Write the player, an HTML file in which one goes through this run step by step; returns the path."""
+        from ..view.player import write
+
+        return write(path, self)
+
+    # ---- what the engine tells ---------------------------------------------------------------------
+
+    def ran(self, op, args, arrays, out):
+        """An op has run."""
+        self.step += 1
+        value = self.transcript.ran(op, args, arrays, out)
+        for arg, array in zip(args, arrays, strict=True):
+            if isinstance(arg, Tensor):
+                node = arg._node
+                role = "value" if node is not None and node.op is not None else role_of(node)
+                buffer = self._see(array, role)
+                if role == "parameter" and buffer is not None:
+                    self._set_role(buffer, role)  # an op made it, and then it became a parameter
+        self._note("op", 0, op.name, local.context.layer, "value", 0, value)
+        self._see(out, "value", op.name)
+
+    def replayed(self, values, line, out):
+        """A replay has run a line of a body, and keeps the value in `values` until its last use."""
+        self.step += 1
+        self.replayed_ops += 1
+        value = self.transcript.replays(line, out)
+        self._note("replayed", line.number, line.op.name, line.layer, "replayed", 0, value)
+        self._hold_for_replay(values, line, self._see(out, "replayed", line.op.name, line.layer))
+
+    def taken_over(self, values, replay=None):
+        """A replay begins, and keeps these values of its boundary, whatever the tape lets go of.
+
+        replay  the values of that replay, if they are not all of them new
+        """
+        for source, array in values.items():
+            buffer = self._see(array, "boundary" if source.op is not None else source.role)
+            self._name(buffer, source, array)
+            self._hold_for_replay(values if replay is None else replay, source, buffer)
+
+    def _hold_for_replay(self, values, line, buffer):
+        holder = (id(values), id(line))
+        self._replay_holders.add(holder)
+        self._hold(buffer, values[line], holder)
+
+    def dropped(self, values, line):
+        """A replay needs a value no longer."""
+        self._replay_holders.discard((id(values), id(line)))
+        self._release((id(values), id(line)))
+
+    def handed_on(self, old_values, old, new_values, new):
+        """A value that was computed inside a nested body now belongs to the replay around it."""
+        holder, new_holder = (id(old_values), id(old)), (id(new_values), id(new))
+        for key in self._held.pop(holder, ()):
+            self._buffers[key].holders.discard(holder)
+            self._buffers[key].holders.add(new_holder)
+            self._held.setdefault(new_holder, set()).add(key)
+        self._replay_holders.discard(holder)
+        self._replay_holders.add(new_holder)
+
+    def replay_ended(self):
+        for holder in list(self._replay_holders):
+            self._release(holder)
+        self._replay_holders.clear()
+
+    def held(self, reader, sources=None):
+        """`reader` is on the tape, which now keeps the buffers of `sources`: those that its vjps will read."""
+        self.transcript.held(reader)
+        if sources is None:
+            sources = [reader.inputs[i] for i in reader.needs.inputs]
+            if reader.needs.out:
+                sources.append(reader)
+        for source in sources:
+            if source.out is not None and source.dtype is not None:
+                self._held_for(source, reader)
+
+    def _held_for(self, source, reader):
+        if source.op is None:
+            holder, first_role = reader, source.role
+        else:
+            holder, first_role = source, "replayed" if local.context.phase == "replay" else "value"
+        buffer = self._see(source.out, first_role, "" if source.op is None else source.op.name)
+        self._name(buffer, source, source.out)
+        if buffer is None or buffer.role == "parameter":
+            return
+        buffer.number, buffer.layer = source.number, source.layer
+        if reader.body is not None or source.body is not None:
+            self._set_role(buffer, "boundary")
+        elif buffer.role == "value":
+            self._set_role(buffer, "activation")
+        if id(holder) not in self._ends:
+            self._ends[id(holder)] = EndOf(holder, id(holder), weakref.WeakMethod(self._release))
+        self._hold(buffer, source.out, id(holder))
+
+    def kept(self, family, node):
+        """A checkpoint keeps, itself, values that a policy chose, and copies; `node` is its first output."""
+        for line, array in family.kept.items():
+            if isinstance(array, SlowCopy):
+                self._name(self._see(array.array, "offloaded"), line, array.array)
+            elif is_array(array):
+                buffer = self._see(array, "boundary", "" if line.op is None else line.op.name, line.layer)
+                self._hold_as_boundary(buffer, array, family, node)
+
+    def offloaded(self, copy):
+        """A value has been copied to slow memory."""
+        self.writes += 1
+        self._see(copy.array, "offloaded")
+
+    def fetched(self, copy):
+        """A value has come back from slow memory, ahead of its use."""
+        self.reads += 1
+        self._hold_as_boundary(self._see(copy.fast, "boundary"), copy.fast, copy)
+
+    def _hold_as_boundary(self, buffer, array, holder, node=None):
+        if buffer is None or buffer.role == "parameter":
+            return
+        if node is not None:
+            buffer.number = node.number
+        self._set_role(buffer, "boundary")
+        if id(holder) not in self._ends:
+            self._ends[id(holder)] = EndOf(holder, id(holder), weakref.WeakMethod(self._release))
+        self._hold(buffer, array, id(holder))
+
+    def let_go(self, node):
+        """The sweep has passed a node; the tape drops what it held. Also of a checkpoint's family, of a copy."""
+        self._release(id(node))
+
+    def evicted(self, node):
+        """A memory budget takes a node's own buffer off the tape; constants that the node reads stay."""
+        holder, key = id(node), id(memory_owner(node.out))
+        constants, end = self._held.pop(holder, set()) - {key}, self._ends.get(holder)
+        self._held[holder] = {key}
+        self._release(holder)
+        if constants:
+            self._held[holder], self._ends[holder] = constants, end
+
+    def sweeps(self, node):
+        """The vjps of a node run."""
+        self.step += 1
+        self._note("vjp", node.number, node.op.name, node.layer, "gradient", 0, self.transcript.sweeps(node))
+
+    def gradient(self, node, array):
+        """A gradient has arrived at `node`."""
+        array = array._data if isinstance(array, Tensor) else array
+        self._see(array, "gradient", "" if node.op is None else node.op.name, node.layer)
+
+    def measured(self, function, *args, **kwargs):
+        """Call `function`, and book what it allocates beyond its result as workspace."""
+        result, transient = allocated_by(function, *args, **kwargs)
+        known = id(memory_owner(result)) in self._buffers if is_array(result) else True
+        space = max(0, transient - (0 if known else memory_owner(result).nbytes))
+        self._live["workspace"] = space
+        self._peak["workspace"] = max(self._peak["workspace"], space)
+        if self.live_bytes + transient > self.peak_bytes:
+            self.peak_bytes = self.live_bytes + transient
+            self._at_peak = dict(self._live)
+        self._live["workspace"] = 0
+        return result
+
+    # ---- the ledger --------------------------------------------------------------------------------
+
+    def _see(self, array, role, op="", layer=None):
+        """The ledger's line for the memory behind `array`; a new one if it is not known yet."""
+        owner = memory_owner(array)
+        key = id(owner)
+        if key in self._ignored or key in self._buffers:
+            return self._buffers.get(key)
+        layer = local.context.layer if layer is None else layer
+        buffer = self._buffers[key] = Buffer(self._buffers_met, owner.nbytes, role, op, layer)
+        self._buffers_met += 1
+        buffer.reference = EndOf(owner, key, weakref.WeakMethod(self._gone))
+        buffer.value = self.transcript.of_array(array)
+        self.live_buffers += 1
+        self.live_bytes += buffer.nbytes
+        self._live[role] += buffer.nbytes
+        self.peak_buffers = max(self.peak_buffers, self.live_buffers)
+        self._peak[role] = max(self._peak[role], self._live[role])
+        if self.live_bytes > self.peak_bytes:
+            self.peak_bytes = self.live_bytes
+            self._at_peak = dict(self._live)
+        self._note_buffer("new", buffer, buffer.nbytes)
+        return buffer
+
+    def _name(self, buffer, node, array):
+        """Write into the ledger whose value the buffer holds, if that was not known."""
+        if buffer is not None and buffer.value == NONE:
+            buffer.value = self.transcript.of_array(array, node)
+            self._note_buffer("named", buffer, 0)
+
+    def _gone(self, key):
+        buffer = self._buffers.pop(key)
+        if buffer.is_activation:
+            self._count(buffer, -1)
+        self.live_buffers -= 1
+        self.live_bytes -= buffer.nbytes
+        self._live[buffer.role] -= buffer.nbytes
+        self._note_buffer("gone", buffer, -buffer.nbytes)
+
+    def _hold(self, buffer, array, holder):
+        if buffer is None or holder in buffer.holders:
+            return
+        was = buffer.is_activation
+        buffer.holders.add(holder)
+        self._held.setdefault(holder, set()).add(id(memory_owner(array)))
+        if buffer.is_activation and not was:
+            self._count(buffer, 1)
+            self._note_buffer("hold", buffer, 0)
+
+    def _count(self, buffer, change):
+        """One activation more, or one less."""
+        self.live_activations += change
+        self.live_activation_bytes += change * buffer.nbytes
+        self.peak_activations = max(self.peak_activations, self.live_activations)
+        self.peak_activation_bytes = max(self.peak_activation_bytes, self.live_activation_bytes)
+
+    def _release(self, holder):
+        self._ends.pop(holder, None)
+        for key in self._held.pop(holder, ()):
+            buffer = self._buffers.get(key)
+            if buffer is None or holder not in buffer.holders:
+                continue
+            was = buffer.is_activation
+            buffer.holders.discard(holder)
+            if was and not buffer.is_activation:
+                self._count(buffer, -1)
+                self._note_buffer("drop", buffer, 0)
+                self._set_role(buffer, buffer.unheld_role)
+
+    def _set_role(self, buffer, role):
+        """Take the buffer out of one role and put it into another: two events, whose bytes cancel out."""
+        if role == buffer.role:
+            return
+        was = buffer.is_activation
+        self._note_buffer("role", buffer, -buffer.nbytes)
+        self._live[buffer.role] -= buffer.nbytes
+        self._live[role] += buffer.nbytes
+        self._peak[role] = max(self._peak[role], self._live[role])
+        buffer.role = role
+        if buffer.is_activation != was:
+            self._count(buffer, 1 if buffer.is_activation else -1)
+        self._note_buffer("role", buffer, buffer.nbytes)
+
+    def _note_buffer(self, kind, buffer, nbytes):
+        self._note(kind, buffer.number, buffer.op, buffer.layer, buffer.role, nbytes, buffer.value, buffer.index)
+
+    def _note(self, kind, number, op, layer, role, nbytes, value, buffer=NONE):
+        about = kind, number, op, layer, role, nbytes, self.live_bytes, self.live_activations, value, buffer
+        self.events.append(Event(self.step, local.context.phase, *about))
+
+
+def speak_to_all(context):
+    """Let `context.tracer` be None, the one open tracer, or all of them together, each once."""
+    tracers = list(dict.fromkeys(reversed(context.tracers)))
+    if context.budget is not None:
+        tracers.insert(0, context.budget)  # the first to hear, so that it has made room when the others count
+    context.tracer = Together(*tracers) if len(tracers) > 1 else tracers[0] if tracers else None
+
+
+class Together:
+    """Tells several tracers, for `with` blocks inside one another."""
+
+    def __init__(self, *tracers):
+        self.tracers = tracers
+        self.workspace = any(tracer.workspace for tracer in tracers)
+
+    def measured(self, function, *args, **kwargs):
+        """Only the innermost tracer that measures workspace books it: the call can be made but once."""
+        measuring = next(tracer for tracer in self.tracers if tracer.workspace)
+        return measuring.measured(function, *args, **kwargs)
+
+    def __getattr__(self, name):
+        def tell(*args):
+            for tracer in self.tracers:
+                getattr(tracer, name)(*args)
+
+        return tell
+
+
+def allocated_by(function, *args, **kwargs):
+    """(result of the call, the most bytes that were allocated at once during it), by tracemalloc, which must run."""
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    result = function(*args, **kwargs)
+    return result, tracemalloc.get_traced_memory()[1] - before
+
+
+def role_of(node):
+    return "input" if node is None else node.role

@@ -1,0 +1,1 @@
+"""What a checkpoint keeps: policies, slow memory, discarded outputs, advice."""
