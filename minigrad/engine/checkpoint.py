@@ -274,10 +274,7 @@ class Region:
         nodes = dict(zip(outputs, self._record(outputs), strict=True)) if outputs else {}
         for line, node in nodes.items():
             given = line.name if line.body is None else None  # a tensor's name; not that of a checkpoint inside
-            node.hooks, node.holder, node.name = line.hooks, line.holder, given or node.name
-            line.holder = line.hooks = None
-            if line in node.body.entangled:  # its gradient is whole only inside, so that is where hooks run
-                node.hooks = line.hooks = node.hooks or []
+            node.name = given or node.name
         for tensor in handles:
             tensor._node = nodes.get(tensor._node)
         return result

@@ -8,7 +8,6 @@ ends are skipped. `execute` then goes forwards, runs those ops on arrays, writes
 will pass on the tape again, through the ordinary `op.record`, and drops each value after its last use.
 """
 
-import weakref
 from typing import NamedTuple
 
 import numpy
@@ -25,16 +24,15 @@ from .tape import Leaf, Node, hollow
 class Family(Needs):
     """What stands in `node.needs` of checkpoint nodes: no vjps, and the siblings that stand for one body.
 
-    members  weak references to them, in the order of the body's outputs
     kept     node of the body -> what the checkpoint itself keeps for its replay: an array, for a line that a
              policy chose, or a SlowCopy, for a node of the boundary that was offloaded
     """
 
-    __slots__ = ("members", "kept", "__weakref__")
+    __slots__ = ("kept", "__weakref__")
 
     def __init__(self):
         super().__init__((), 0)
-        self.members, self.kept = [], {}
+        self.kept = {}
 
 
 class CheckpointOp:
@@ -99,15 +97,12 @@ class Body:
     outputs   the nodes whose values leave the stretch
     cuts      for each layer of a chain, how many lines there are up to its end; empty if it is no chain
     manner    how it is kept and replayed
-    entangled outputs that lines of the body read too: gradients reach them from outside and from inside
     """
 
     def __init__(self, lines, outputs, cuts=(), manner=PLAIN):
         self.lines, self.outputs, self.cuts, self.manner = lines, tuple(outputs), tuple(cuts), manner
         inside = {node for line in lines for node in results(line)}
         self.boundary = tuple(dict.fromkeys(s for line in lines for s in values_read(line) if s not in inside))
-        read_on = {source for line in lines for source in line.inputs}
-        self.entangled = {node for node in outputs if node in read_on or is_entangled(node)}
         self._works = {}
 
     def __repr__(self):
@@ -155,11 +150,6 @@ class Body:
             if isinstance(line, Call):
                 line.body.substitute(new)
         self.boundary = tuple(new.get(source, source) for source in self.boundary)
-
-
-def is_entangled(node):
-    """Whether a checkpoint node stands for an output that its own body reads on."""
-    return node.body is not None and node.body.outputs[node.attrs["index"]] in node.body.entangled
 
 
 def results(line):
@@ -296,7 +286,7 @@ def tape_op(line, values, fresh):
         line.op, line.attrs, inputs, arrays, values.get(line), line.shape, line.dtype, line.needs,
         line.layer, line.code, line.offset, local.context,
     )  # fmt: skip
-    fresh[line] = with_watchers(node, line)
+    fresh[line] = with_watchers(node, line, fresh)
 
 
 def tape_call(call, work, values, fresh, kept):
@@ -311,7 +301,7 @@ def tape_call(call, work, values, fresh, kept):
             node.name = output.name
             fresh[output] = node
         else:
-            fresh[output] = with_watchers(node, output)
+            fresh[output] = with_watchers(node, output, fresh)
 
 
 def fresh_input(source, values, fresh):
@@ -331,9 +321,11 @@ def constant_like(source, array):
     return leaf
 
 
-def with_watchers(node, line):
+def with_watchers(node, line, fresh):
     """`node` with the hooks, the name and the holder of a gradient that were put on the body's line."""
     node.hooks, node.holder, node.name = line.hooks, line.holder, line.name
+    if line.alias is not None:
+        node.alias = fresh.get(line.alias)
     return node
 
 
@@ -355,7 +347,6 @@ def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where, kept=Non
             output.requires_grad, family, region,
         )  # fmt: skip
         node.body, node.name = body, body.manner.name
-        family.members.append(weakref.ref(node))
         nodes.append(node)
     if region is not None:
         region.add(Call(body, inputs, tuple(nodes), layer, where), arrays)
