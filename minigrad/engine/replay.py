@@ -8,6 +8,7 @@ ends are skipped. `execute` then goes forwards, runs those ops on arrays, writes
 will pass on the tape again, through the ordinary `op.record`, and drops each value after its last use.
 """
 
+import weakref
 from typing import NamedTuple
 
 import numpy
@@ -24,15 +25,16 @@ from .tape import Leaf, Node, hollow
 class Family(Needs):
     """What stands in `node.needs` of checkpoint nodes: no vjps, and the siblings that stand for one body.
 
+    members  weak references to them, in the order of the body's outputs
     kept     node of the body -> what the checkpoint itself keeps for its replay: an array, for a line that a
              policy chose, or a SlowCopy, for a node of the boundary that was offloaded
     """
 
-    __slots__ = ("kept", "__weakref__")
+    __slots__ = ("members", "kept", "__weakref__")
 
     def __init__(self):
         super().__init__((), 0)
-        self.kept = {}
+        self.members, self.kept = [], {}
 
 
 class CheckpointOp:
@@ -114,6 +116,10 @@ class Body:
         if key not in self._works:
             self._works[key] = Work(self, *key)
         return self._works[key]
+
+    def kept_for(self, swept, live=()):
+        """The work that says what of the boundary to keep: for a replay, and to make an output that is not kept."""
+        return self.work(sweep=swept, values=swept if self.manner.discard else (), live=live)
 
     def for_replay(self):
         """The lines as a replay runs them: what the schedule checkpoints again has become Calls."""
@@ -206,13 +212,13 @@ class Work:
         inside = dict(zip(call.outputs, call.body.outputs, strict=True))
         outside = dict(zip(call.body.boundary, call.inputs, strict=True))
         uses = []
-        swept = [inside[node] for node in call.outputs if node in self.taped]
-        if swept:
-            work = self.replays[call] = call.body.work(sweep=swept)
+        passed = [node for node in call.outputs if node in self.taped]
+        if passed:
+            work = self.replays[call] = call.body.kept_for([inside[node] for node in passed])
+            self.taped.update(node for node in call.outputs if inside[node] in work.taped)  # which others read, inside
             self.taped.update(outside[source] for source in work.taped if source in outside)
             uses += self._uses_of(work, outside)
-        run_all = self.whole and bool(swept)
-        needed = [node for node in call.outputs if node in self.read or (run_all and node in self.taped)]
+        needed = [node for node in call.outputs if node in self.read or (self.whole and node in passed)]
         wanted = [inside[node] for node in needed if node not in live]
         if wanted:
             work = self.advances[call] = call.body.work(values=wanted)
@@ -256,6 +262,8 @@ def execute(body, work, values, fresh=None, kept=None):
             tape_call(line, work.replays[line], values, fresh, kept_inside)
         elif fresh is not None and line in work.taped:
             tape_op(line, values, fresh)
+            if local.context.region is not None and line in values and line not in work.runs:
+                local.context.region.given[fresh[line]] = values[line]
         for source in work.drops[line]:
             if values.pop(source, None) is not None and tracer is not None:
                 tracer.dropped(values, source)
@@ -347,6 +355,7 @@ def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where, kept=Non
             output.requires_grad, family, region,
         )  # fmt: skip
         node.body, node.name = body, body.manner.name
+        family.members.append(weakref.ref(node))
         nodes.append(node)
     if region is not None:
         region.add(Call(body, inputs, tuple(nodes), layer, where), arrays)

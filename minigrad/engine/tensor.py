@@ -318,6 +318,11 @@ def frozen(array):
     return array
 
 
+def protected(array):
+    """An array to look at: what is written into it reaches nobody else. A read-only view; on a GPU, a copy."""
+    return frozen(array.view()) if isinstance(array, numpy.ndarray) else array.copy()
+
+
 def as_operand(value):
     """What an op computes on: an array for an array, a plain Python number for a number.
 

@@ -11,6 +11,7 @@ and gradients aside; one that only your own variable keeps alive is not.
 An engine without a tracer asks `context.tracer is None` and goes on.
 """
 
+import _thread
 import tracemalloc
 import weakref
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ class Buffer:
     def __init__(self, index, nbytes, role, op, layer):
         self.index, self.nbytes, self.role, self.unheld_role = index, nbytes, role, role
         self.op, self.layer, self.number, self.value = op, layer, 0, NONE
-        self.holders = set()
+        self.holders = {}  # a set, whose entries come and go without a call: no interrupt in between
 
     @property
     def is_activation(self):
@@ -86,9 +87,16 @@ class EndOf(weakref.ref):
 
 
 def announce(reference):
-    tell = reference.tell()
-    if tell is not None:
-        tell(reference.key)
+    """Python swallows what is raised here. So the end is told all the same, and an interrupt comes again, later."""
+    try:
+        tell = reference.tell()
+        if tell is not None:
+            tell(reference.key)
+    except KeyboardInterrupt:
+        tell = reference.tell()
+        if tell is not None:
+            tell(reference.key)
+        _thread.interrupt_main()
 
 
 class Tracer:
@@ -138,17 +146,18 @@ class Tracer:
         self._ignored = {id(memory_owner(tensor.data)): tensor for tensor in ignore}
 
     def __enter__(self):
-        local.context.tracers.append(self)
-        speak_to_all(local.context)
+        context = local.context
         if self.workspace and not tracemalloc.is_tracing():
             tracemalloc.start()
             self._started_tracemalloc = True
+        speak_to_all(context, (*context.tracers, self))
         return self
 
     def __exit__(self, *error):
-        tracers = local.context.tracers
+        context = local.context
+        tracers = list(context.tracers)
         del tracers[len(tracers) - 1 - tracers[::-1].index(self)]
-        speak_to_all(local.context)
+        speak_to_all(context, tuple(tracers))
         if self._started_tracemalloc and self not in tracers:
             tracemalloc.stop()
             self._started_tracemalloc = False
@@ -260,8 +269,8 @@ class Tracer:
         """A value that was computed inside a nested body now belongs to the replay around it."""
         holder, new_holder = (id(old_values), id(old)), (id(new_values), id(new))
         for key in self._held.pop(holder, ()):
-            self._buffers[key].holders.discard(holder)
-            self._buffers[key].holders.add(new_holder)
+            self._buffers[key].holders[new_holder] = None
+            self._buffers[key].holders.pop(holder, None)
             self._held.setdefault(new_holder, set()).add(key)
         self._replay_holders.discard(holder)
         self._replay_holders.add(new_holder)
@@ -396,9 +405,13 @@ class Tracer:
             self._note_buffer("named", buffer, 0)
 
     def _gone(self, key):
-        buffer = self._buffers.pop(key)
-        if buffer.is_activation:
-            self._count(buffer, -1)
+        if key not in self._buffers:
+            return  # told again, after an interrupt
+        buffer = self._buffers[key]
+        activations = 1 if buffer.is_activation else 0
+        del self._buffers[key]  # from here to the last figure no call: Python looks for Ctrl-C at calls
+        self.live_activations -= activations
+        self.live_activation_bytes -= activations * buffer.nbytes
         self.live_buffers -= 1
         self.live_bytes -= buffer.nbytes
         self._live[buffer.role] -= buffer.nbytes
@@ -408,10 +421,13 @@ class Tracer:
         if buffer is None or holder in buffer.holders:
             return
         was = buffer.is_activation
-        buffer.holders.add(holder)
         self._held.setdefault(holder, set()).add(id(memory_owner(array)))
-        if buffer.is_activation and not was:
-            self._count(buffer, 1)
+        activations = 0 if was or buffer.role in NO_ACTIVATIONS else 1
+        buffer.holders[holder] = None
+        self.live_activations += activations
+        self.live_activation_bytes += activations * buffer.nbytes
+        if activations:
+            self._count(buffer, 0)
             self._note_buffer("hold", buffer, 0)
 
     def _count(self, buffer, change):
@@ -422,17 +438,19 @@ class Tracer:
         self.peak_activation_bytes = max(self.peak_activation_bytes, self.live_activation_bytes)
 
     def _release(self, holder):
-        self._ends.pop(holder, None)
-        for key in self._held.pop(holder, ()):
+        for key in self._held.get(holder, ()):
             buffer = self._buffers.get(key)
             if buffer is None or holder not in buffer.holders:
                 continue
-            was = buffer.is_activation
-            buffer.holders.discard(holder)
-            if was and not buffer.is_activation:
-                self._count(buffer, -1)
+            activations = 1 if buffer.is_activation and len(buffer.holders) == 1 else 0
+            del buffer.holders[holder]
+            self.live_activations -= activations
+            self.live_activation_bytes -= activations * buffer.nbytes
+            if activations:
                 self._note_buffer("drop", buffer, 0)
                 self._set_role(buffer, buffer.unheld_role)
+        self._held.pop(holder, None)
+        self._ends.pop(holder, None)
 
     def _set_role(self, buffer, role):
         """Take the buffer out of one role and put it into another: two events, whose bytes cancel out."""
@@ -456,12 +474,18 @@ class Tracer:
         self.events.append(Event(self.step, local.context.phase, *about))
 
 
-def speak_to_all(context):
-    """Let `context.tracer` be None, the one open tracer, or all of them together, each once."""
-    tracers = list(dict.fromkeys(reversed(context.tracers)))
-    if context.budget is not None:
-        tracers.insert(0, context.budget)  # the first to hear, so that it has made room when the others count
-    context.tracer = Together(*tracers) if len(tracers) > 1 else tracers[0] if tracers else None
+def speak_to_all(context, watching=None, budget=NONE):
+    """Let `context.tracer` be None, the one open tracer, or all of them together, each once.
+
+    watching, budget   those that watch from now on, if they change. The last line does it all or, interrupted, nothing
+    """
+    watching = context.tracers if watching is None else watching
+    budget = context.budget if budget is NONE else budget
+    tracers = list(dict.fromkeys(reversed(watching)))
+    if budget is not None:
+        tracers.insert(0, budget)  # the first to hear, so that it has made room when the others count
+    speaker = Together(*tracers) if len(tracers) > 1 else tracers[0] if tracers else None
+    context.tracers, context.budget, context.tracer = watching, budget, speaker
 
 
 class Together:

@@ -18,7 +18,7 @@ from .messages import freed_error, locate, nan_error, vjp_error
 from .modes import local
 from .replay import Work, constant_like, execute
 from .tape import hollow, next_number, reachable, ways_down
-from .tensor import Tensor
+from .tensor import Tensor, protected
 
 
 class Here(threading.local):
@@ -132,7 +132,7 @@ class Sweep:
             if result is None:
                 continue
             if results is not None:
-                results.append(result)
+                results.append(result if self.create_graph else protected(result))
             if anomaly and has_nan(result):
                 raise nan_error(node, vjp, gradient, result, next(iter(self.checkpoints_around(node)), None))
             if shape != source.shape or result.dtype is not source.dtype or not shape:
@@ -250,6 +250,7 @@ class Sweep:
             self.context.tracer.taken_over(values)  # which the tape is about to let go of
         copies = {source: copy for source, copy in node.needs.kept.items() if source in work.read and source in inputs}
         leading = None if self.wanted is None else self.leading.lines_of(node)  # found before the body is let go
+        members = siblings_of(node) if self.create_graph else ()
         freed = sum(self.release(sibling) for sibling in gradients)
         for sibling in gradients:
             if sibling.freed:
@@ -260,8 +261,17 @@ class Sweep:
         self.run_again(body, work, values, fresh)
         copies.clear()  # until now they were there for checkpoints inside this one
         self.note_replay(node, [new.number for new in fresh.values() if new.number > node.number])
+        self.note_aliases(members, fresh)
         self.take_over(gradients, output, fresh, leading)
         return "replay", node, gradients[node], [], freed
+
+    def note_aliases(self, members, fresh):
+        """With create_graph: what a later walk brings to a fresh node belongs to the output that has its value."""
+        for member in members:
+            node = fresh.get(output_of(member))
+            if node is not None:
+                node.alias = member
+                self.at_home.add(node)
 
     def take_over(self, gradients, output, fresh, leading):
         """What waited at the outputs of a checkpoint waits at fresh nodes now: gradients, and what `grad` asked for."""
@@ -272,9 +282,6 @@ class Sweep:
             self.wanted.update(node for line, node in fresh.items() if line in leading)
         for sibling, waiting in gradients.items():
             node = fresh[output[sibling]]
-            if self.create_graph:
-                node.alias = sibling
-                self.at_home.add(node)
             if self.wanted is None or node in self.wanted:
                 self.give(node, waiting)
 
@@ -384,6 +391,12 @@ class Leading:
             inside = self._in_body(line.body, line.inputs, found)
             found.update(node for node, output in zip(line.outputs, line.body.outputs, strict=True) if output in inside)
         return found
+
+
+def siblings_of(node):
+    """The nodes of a checkpoint's outputs, those that somebody still has."""
+    members = [reference() for reference in node.needs.members]
+    return [member for member in members if member is not None and member.body is not None]
 
 
 def output_of(node):
