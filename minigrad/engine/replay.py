@@ -155,6 +155,8 @@ class Body:
                 line.inputs = tuple(new.get(source, source) for source in line.inputs)
             if isinstance(line, Call):
                 line.body.substitute(new)
+                for node in line.outputs:
+                    node.inputs = line.inputs
         self.boundary = tuple(new.get(source, source) for source in self.boundary)
 
 

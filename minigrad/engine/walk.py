@@ -25,7 +25,14 @@ class Here(threading.local):
     """The walks of this thread that are under way, for whoever wants a picture of where they are."""
 
     def __init__(self):
-        self.walks = weakref.WeakSet()
+        self.references = []  # without callbacks, in which Python would swallow an interrupt
+
+    def add(self, walk):
+        self.references = [reference for reference in self.references if reference() is not None] + [weakref.ref(walk)]
+
+    @property
+    def walks(self):
+        return [walk for reference in self.references if (walk := reference()) is not None]
 
 
 here = Here()
@@ -54,7 +61,7 @@ class Sweep:
         self.stands_for = {}  # fresh node of a replay -> the target, a line of the body, that it is made for
         self.at_home = set()  # with create_graph: fresh nodes of this walk's own replays that have an alias
         self.began_at = frozenset(tensor._node.number for tensor, _ in seeds)
-        here.walks.add(self)
+        here.add(self)
         tracer = local.context.tracer
         for tensor, gradient in seeds:
             if tracer is not None:
