@@ -333,7 +333,7 @@ class Region:
         """The lines that `outputs` depend on, the outputs, and the cuts between layers counted anew."""
         needed, keep = set(outputs), []
         for line in reversed(self.lines):
-            alive = any(node in needed for node in results(line))
+            alive = line in needed if line.body is None else not needed.isdisjoint(line.outputs)
             keep.append(alive)
             if alive:
                 needed.update(line.inputs)

@@ -150,6 +150,8 @@ class Body:
 
     def substitute(self, new):
         """Put `new[node]` wherever a line reads `node`."""
+        if not new:
+            return
         for line in self.lines:
             if any(source in new for source in line.inputs):
                 line.inputs = tuple(new.get(source, source) for source in line.inputs)
@@ -187,26 +189,42 @@ class Work:
         self.taped, self.read, self.runs = set(sweep), set(values), set()
         self.drops, self.replays, self.advances, self.oldest = {}, {}, {}, {}
         self.whole = body.manner.whole and bool(sweep)
-        used = set(values)
         for line in reversed(body.lines):
-            uses = self._call(line, live) if isinstance(line, Call) else self._op(line, live)
-            self.read.update(uses)
-            self.drops[line] = [source for source in dict.fromkeys(uses) if source not in used]
             if self.whole:
-                self.drops[line] += [out for out in results(line) if out not in used and out not in uses]
-            used.update(uses)
+                unread = [out for out in results(line) if out not in self.read]
+            uses = self._op(line, live) if line.body is None else self._call(line, live)
+            self.drops[line] = drops = self._last_uses(uses)
+            if self.whole:
+                drops += [out for out in unread if out not in self.read]
+
+    def _last_uses(self, uses):
+        """Note that these values are read; returns those that no later line reads."""
+        read, drops = self.read, []
+        for source in uses:
+            if source not in read:
+                read.add(source)
+                drops.append(source)
+        return drops
 
     def _op(self, line, live):
-        uses = []
-        if line in self.taped:
-            self.taped.update(line.inputs[i] for i, _ in line.needs.vjps)
-            uses += [line.inputs[i] for i in line.needs.inputs]
-            if line.needs.out:
+        taped, needs, inputs, uses = self.taped, line.needs, line.inputs, []
+        runs = line in self.read
+        if line in taped:
+            for index, _ in needs.vjps:
+                taped.add(inputs[index])
+            for index in needs.inputs:
+                uses.append(inputs[index])
+            if needs.out:
                 uses.append(line)
-        if (line in self.read or line in uses or (self.whole and line in self.taped)) and line not in live:
+            runs = runs or needs.out or self.whole
+        if runs and line not in live:
             self.runs.add(line)
-            uses += values_read(line)
-        self.oldest.update(dict.fromkeys(uses, line))
+            for source in inputs:
+                if source.dtype is not None:  # a plain number is part of the program
+                    uses.append(source)
+        oldest = self.oldest
+        for source in uses:
+            oldest[source] = line
         return uses
 
     def _call(self, call, live):
@@ -244,13 +262,14 @@ def execute(body, work, values, fresh=None, kept=None):
     fresh   node of the body -> node of the tape, to be filled; None to compute only
     kept    line -> array, to be filled with what the body's policy wants kept; None for nothing
     """
-    tracer, digests = local.context.tracer, body.manner.digests
+    tracer, digests, runs = local.context.tracer, body.manner.digests, work.runs
     for line in body.lines:
-        is_call, kept_inside = isinstance(line, Call), {}
-        if line in work.runs and is_call:
+        is_call = line.body is not None
+        kept_inside = {} if is_call else None
+        if is_call and line in runs:
             advance(line, work.advances[line], values, kept_inside)
-        elif line in work.runs:
-            arrays = [value_of(source, values) for source in line.inputs]
+        elif line in runs:
+            arrays = [values[source] if source.dtype is not None else source.out for source in line.inputs]
             values[line] = out = run(line.op, arrays, line.attrs, tracer)
             arrays = None
             if tracer is not None:
@@ -269,11 +288,6 @@ def execute(body, work, values, fresh=None, kept=None):
         for source in work.drops[line]:
             if values.pop(source, None) is not None and tracer is not None:
                 tracer.dropped(values, source)
-
-
-def value_of(source, values):
-    """The value of a node during a replay; a plain number carries its own."""
-    return source.out if source.dtype is None else values[source]
 
 
 def advance(call, work, values, kept):
