@@ -25,6 +25,7 @@ from .errors import (
     IndexingError,
     MinigradError,
     NoGradientError,
+    OutOfMemoryError,
     OverwrittenError,
     ShapeError,
 )

@@ -13,12 +13,30 @@ Source: Kirisame et al. 2021, Dynamic Tensor Rematerialization, arXiv:2006.09616
 import random
 import weakref
 
-from ..engine.tracer import EndOf
 from ..errors import ArgumentError
 from ..ops.cost import flops
 from ..retention.offload import SlowCopy
 
 entries = {}  # number of a node -> its Entry, of all nodes that were recorded under a budget and are alive
+
+
+class EndOfEntry(weakref.ref):
+    """A weak reference to a node that tells its pool when the node has come to an end."""
+
+    __slots__ = ("number", "tell")
+
+    def __new__(cls, node, number, tell):
+        return super().__new__(cls, node, announce)
+
+    def __init__(self, node, number, tell):
+        super().__init__(node, announce)
+        self.number, self.tell = number, tell
+
+
+def announce(reference):
+    tell = reference.tell()
+    if tell is not None:
+        tell(reference.number)
 
 
 class Entry:
@@ -37,7 +55,7 @@ class Entry:
     __slots__ = ("node", "pool", "cost", "consumers", "used", "storage", "wanted", "fixed")
 
     def __init__(self, node, pool):
-        self.node = EndOf(node, node.number, weakref.WeakMethod(pool.forget))
+        self.node = EndOfEntry(node, node.number, weakref.WeakMethod(pool.forget))
         self.pool, self.cost, self.consumers, self.used = pool, flops(node), [], pool.clock
         self.storage, self.wanted = None, False
         self.fixed = any(map(is_lost, inputs_to_run(node)))

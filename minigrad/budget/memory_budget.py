@@ -120,12 +120,11 @@ class MemoryBudget:
         here.outer.append((around, pool.limit, pool.rank, pool.peak_activation_bytes))
         if pool is not here.own:
             here.before, here.ended = pool.figures(), None
-        pool.limit, pool.rank, pool.asker = min(self.limit, pool.limit), self.rank, None
-        context.budget = pool
-        speak_to_all(context)
         try:
+            pool.limit, pool.rank, pool.asker = min(self.limit, pool.limit), self.rank, None
+            speak_to_all(context, budget=pool)
             pool.make_room(0)
-        except BudgetError:
+        except BaseException:  # also what a heuristic raises
             self.__exit__()
             raise
         if pool is not here.own:
@@ -135,13 +134,13 @@ class MemoryBudget:
     def __exit__(self, *error):
         here, context = self._here, local.context
         pool = here.pool
-        context.budget, limit, rank, peak = here.outer.pop()
-        if context.budget is not None:
+        around, limit, rank, peak = here.outer.pop()
+        if around is not None:
             pool.limit, pool.rank = limit, rank
         if pool is not here.own:
             here.ended = self.figures()
             pool.peak_activation_bytes = max(peak, pool.peak_activation_bytes)
-        speak_to_all(context)
+        speak_to_all(context, budget=around)
 
     def figures(self) -> Figures:
         here = self._here

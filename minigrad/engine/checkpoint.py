@@ -164,14 +164,15 @@ def record_stretch(run, manner, policy=None):
     context = local.context
     if not context.grad:
         return run()
-    region = Region(manner, policy)
-    context.region = context.open_region = region
+    outer, region = context.region, Region(manner, policy)
     try:
+        context.region = context.open_region = region
         result = run()
-        context.region = region.outer
+        context.region = outer
         return region.close(result)
     finally:
-        context.region = context.open_region = region.outer
+        context.region = context.open_region = outer
+        region.open = False
         region.end()
 
 
@@ -192,18 +193,19 @@ class Region:
     policy   which lines' values to keep, or None    kept    line -> its value, of those
     loose    weak references to tensors without gradient that were made in here: they may leave as constants
     known    values that were computed again for a `mg.grad` in here, while it walks
+    given    line -> value, of lines that a replay in here has written without running them: they cannot be run again
     states   of an online loop: step -> {node: value}, the states that are kept now
     listener who is told of each line, as it is added, with its arrays (profiling.Listener), or None
     """
 
     __slots__ = (
-        "open", "outer", "lines", "outside", "loose", "known", "cuts", "manner", "policy", "kept", "counts",
+        "open", "outer", "lines", "outside", "loose", "known", "given", "cuts", "manner", "policy", "kept", "counts",
         "states", "listener", "where",
     )  # fmt: skip
 
     def __init__(self, manner, policy=None):
         self.open, self.outer = True, local.context.region
-        self.lines, self.cuts, self.outside, self.loose, self.known = [], [], {}, [], {}
+        self.lines, self.cuts, self.outside, self.loose, self.known, self.given = [], [], {}, [], {}, {}
         if self.outer is not None and self.outer.manner.digests is not None and manner.digests is None:
             manner = manner._replace(digests={})
         self.manner, self.policy = manner, policy
@@ -252,12 +254,13 @@ class Region:
         """
         if node.region is not self:
             return self.outside.get(node)
+        if node in self.given:
+            return self.given[node]
         if node not in self.known:
-            lines, _, _ = self._alive([node])
-            wanted = [result for line in lines for result in results(line) if result not in self.known]
-            body = Body(lines, wanted)
-            values = {**self.outside, **self.known}
-            execute(body, Work(body, values=wanted, live=self.known), values)
+            body, live = Body(self._alive([node])[0], [node]), {**self.given, **self.known}
+            wanted = [result for line in Work(body, values=[node], live=live).runs for result in results(line)]
+            values = {**self.outside, **live}
+            execute(body, Work(body, values=wanted, live=live), values)
             self.known.update((result, values[result]) for result in wanted if result in values)
         return self.known[node]
 
@@ -274,10 +277,7 @@ class Region:
         nodes = dict(zip(outputs, self._record(outputs), strict=True)) if outputs else {}
         for line, node in nodes.items():
             given = line.name if line.body is None else None  # a tensor's name; not that of a checkpoint inside
-            node.hooks, node.holder, node.name = line.hooks, line.holder, given or node.name
-            line.holder = line.hooks = None
-            if line in node.body.entangled:  # its gradient is whole only inside, so that is where hooks run
-                node.hooks = line.hooks = node.hooks or []
+            node.name = given or node.name
         for tensor in handles:
             tensor._node = nodes.get(tensor._node)
         return result
@@ -290,7 +290,7 @@ class Region:
         if self.states and self.outer is None:
             return self._record_parts(body, swept)
         kept = {line: self.kept[line] for line in manner.keep} if self.outer is None else {}
-        work = body.work(sweep=swept, live=kept)
+        work = body.kept_for(swept, live=kept)
         arrays = [self.outside.get(source) for source in body.boundary]
         if self.outer is None:
             if not may_run_for_values(body):
@@ -300,12 +300,15 @@ class Region:
 
     def _chosen(self, lines, swept):
         """The lines whose values the policy keeps: of those that it wants, what a replay will read."""
-        if self.policy is None:
-            return frozenset()
         candidates = [line for line in lines if line in self.kept]
-        if self.policy.at_end:
+        if self.policy is not None and self.policy.at_end:
             candidates = self.policy.choose(lines, swept)
-        return frozenset(candidates) & Body(lines, swept).work(sweep=swept, live=candidates).read
+        given = [line for line in lines if line in self.given] if self.given else []
+        if not candidates and not given:
+            return frozenset()
+        self.kept.update(self.given)
+        candidates = frozenset([*candidates, *given])
+        return candidates & Body(lines, swept).work(sweep=swept, live=candidates).read
 
     def _record_parts(self, body, swept):
         """An online loop has ended: its stretches become checkpoints, whose boundaries are the states kept."""
@@ -314,7 +317,7 @@ class Region:
         for state in self.states.values():
             values.update(state)
         fresh = {source: source for source in body.boundary}
-        work = body.work(sweep=swept)
+        work = body.kept_for(swept)
         for line in body.lines:
             if line not in work.replays:
                 continue  # no gradient passes: what is read of it is a constant
@@ -340,18 +343,23 @@ class Region:
         return lines, outputs, [lines_before[cut] for cut in self.cuts]
 
     def end(self):
-        """Close the border. What a `mg.grad` inside has retained goes; what left without gradient is data."""
-        self.open = False
-        for line in self.lines:
+        """Let go of all that the region has gathered. What left without gradient is data from here on.
+
+        The caller has closed the border (`open` is False). First go the references that would make a cycle, the
+        digests of its lines among them; an interrupt in the loops below leaves nothing alive.
+        """
+        lines, loose, states = self.lines, self.loose, self.states
+        self.lines = self.outside = self.known = self.kept = self.given = ()
+        self.loose, self.states, self.outer, self.manner = (), {}, None, Manner(name=self.manner.name)
+        for line in lines:
             for node in results(line):
                 node.out = None
-        for reference in self.loose:
+        for reference in loose:
             tensor = reference()
             if tensor is not None and tensor._node is not None and tensor._node.region is self:
                 tensor._node = None
-        self.lines, self.outside, self.loose, self.known, self.outer = [], {}, [], {}, None
-        self.kept = {}
-        for step in list(self.states):
+        self.states = states
+        for step in list(states):
             self.forget_state(step)
 
 

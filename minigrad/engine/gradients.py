@@ -14,7 +14,7 @@ from ..retention.discard import Discarding, restore
 from .device import array_module
 from .messages import freed_error, overwritten_error, vjp_shape_error
 from .modes import Mode, local
-from .tensor import Tensor, as_operand, refuse_smuggled
+from .tensor import Tensor, as_operand, frozen, protected, refuse_smuggled
 
 
 def read_array(source, reader):
@@ -71,7 +71,7 @@ def starting_gradient(out, gradient, create_graph):
                 "gradient of that shape, or take .sum() first"
             )
         array = array_module(out._data).ones_like(out._data)
-        return Tensor(array) if create_graph else array
+        return Tensor(frozen(array)) if create_graph else array
     if create_graph and isinstance(gradient, Tensor):
         array = gradient
     else:
@@ -86,9 +86,9 @@ def starting_gradient(out, gradient, create_graph):
 
 
 def call_hooks(node, gradient, create_graph):
-    """Show the gradient to the node's hooks; each may replace it. They may keep what they see: it is shared."""
+    """Show the gradient to the node's hooks; each may replace it. They may keep what they see, but not write to it."""
     for hook in list(node.hooks):
-        shown = gradient if create_graph else Tensor(passed_on(gradient))
+        shown = gradient if create_graph else Tensor(protected(gradient))
         with Mode("grad", create_graph):
             answer = hook(shown)
         if answer is not None:

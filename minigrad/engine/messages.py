@@ -17,6 +17,7 @@ from ..errors import (
     GraphFreedError,
     IndexingError,
     MinigradError,
+    OutOfMemoryError,
     OverwrittenError,
     ShapeError,
 )
@@ -40,6 +41,8 @@ def forward_error(op, arrays, error):
     text = f"{op.name} at {place} cannot work on {shapes}: {error}"
     if "read-only" in str(error):
         return MinigradError(text + ". An op's forward must not write into its inputs; let it make a new array")
+    if isinstance(error, MemoryError):
+        return OutOfMemoryError(text + ". Make the batch smaller, or look at the shapes")
     if isinstance(error, IndexError):
         return IndexingError(text)
     if isinstance(error, ValueError):
@@ -49,7 +52,8 @@ def forward_error(op, arrays, error):
 
 def vjp_error(node, vjp, gradient, error):
     """An exception inside a vjp."""
-    return MinigradError(
+    kind = OutOfMemoryError if isinstance(error, MemoryError) else MinigradError
+    return kind(
         f"{vjp.function.__name__}, the gradient of {node.op.name} at {node.line}, failed on a gradient of shape "
         f"{gradient.shape}: {type(error).__name__}: {error}"
     )

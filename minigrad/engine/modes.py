@@ -31,10 +31,10 @@ class Context:
     def __init__(self):
         self.grad, self.anomaly = True, False
         self.region = self.open_region = self.tape = self.tracer = self.budget = None
-        self.tracers = []  # those that are watching, the innermost last; `tracer` speaks to all of them
+        self.tracers = ()  # those that are watching, the innermost last; `tracer` speaks to all of them
         self.layer = ""
         self.phase = "forward"
-        self.outer_modes = []
+        self.outer_modes = None  # a chain of pairs: what was in force, and the pair before
 
 
 class _Local(threading.local):
@@ -64,12 +64,20 @@ class Mode:
 
     def __enter__(self):
         context = local.context
-        context.outer_modes.append(getattr(context, self.mode))
-        setattr(context, self.mode, self.enabled)
+        if self.mode == "grad":  # no calls in between: Python looks for Ctrl-C at calls, and finds all or nothing done
+            context.outer_modes = context.grad, context.outer_modes
+            context.grad = self.enabled
+        else:
+            context.outer_modes = context.anomaly, context.outer_modes
+            context.anomaly = self.enabled
         return self
 
     def __exit__(self, *error):
-        setattr(local.context, self.mode, local.context.outer_modes.pop())
+        context = local.context
+        if self.mode == "grad":
+            context.grad, context.outer_modes = context.outer_modes
+        else:
+            context.anomaly, context.outer_modes = context.outer_modes
 
     def __call__(self, function):
         if inspect.isgeneratorfunction(function):

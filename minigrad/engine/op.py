@@ -24,6 +24,7 @@ is declared for; the others are settings (`@op(inputs=n)` says it by number; `*,
 
 import functools
 import inspect
+import operator
 import sys
 import weakref
 
@@ -35,7 +36,7 @@ from .messages import forward_error
 from .modes import local
 from .place import ENGINE_FILES, source_line, user_position
 from .tape import Leaf, Node, hollow
-from .tensor import Tensor, as_operand, frozen, refuse_smuggled
+from .tensor import Tensor, as_operand, frozen, protected, refuse_smuggled
 
 OUT, INPUT, SHAPE, SETTING, ALL_INPUTS, ALL_SHAPES, POSITION, ABSENT = range(8)
 
@@ -95,6 +96,16 @@ class Needs:
 
 
 NOTHING = Needs((), 0)
+
+
+def of_read_only(function):
+    """A vjp of somebody's own op, which is shown its gradient read-only: other branches may wait for the same array."""
+
+    @functools.wraps(function)
+    def vjp(g, *values):
+        return function(g if isinstance(g, Tensor) else protected(g), *values)
+
+    return vjp
 
 
 class Op:
@@ -175,7 +186,8 @@ class Op:
             if mask >> i & 1 and name in self.vjps:
                 if name not in reads:
                     reads[name] = self._what_it_reads(self.vjps[name], count)
-                vjps.append((i, Vjp(self.vjps[name], reads[name], i)))
+                function = self.vjps[name] if registry.get(self.name) is self else of_read_only(self.vjps[name])
+                vjps.append((i, Vjp(function, reads[name], i)))
         found = Needs(vjps, count)
         if not self.variadic or count <= 8:  # lists of any length would fill the memory
             self._needs[mask | 1 << count] = found
@@ -185,7 +197,7 @@ class Op:
 
     def __call__(self, *args, **settings):
         """Run the op. If an input is a Tensor, write a line on the tape, should backward or a replay need it."""
-        if settings or len(args) != self.arity or args[-1] is None:
+        if settings or len(args) != self.arity or not args or args[-1] is None:
             args, settings = self._bind(args, settings)
         context = local.context
         region, tracer = context.region, context.tracer
@@ -209,8 +221,10 @@ class Op:
             bit <<= 1
         if strangers:
             if not any([isinstance(arg, Tensor) for arg in args]):
-                return self.forward(*args, **settings)
+                return self._of_arrays(args, settings, region)
             arrays = operands(self, args)
+        if settings:
+            settings = frozen_settings(self, settings)
         out = run(self, arrays, settings, tracer)
         if tracer is not None:
             tracer.ran(self, args, arrays, out)
@@ -237,10 +251,17 @@ class Op:
             region.loose.append(weakref.ref(result))
         return result
 
+    def _of_arrays(self, args, settings, region):
+        """Just compute; an op that has no inputs at all gives a Tensor, as nobody else will make one of its value."""
+        if self.arity or self.variadic:
+            return self.forward(*args, **settings)
+        return Tensor(run(self, [], frozen_settings(self, settings)))
+
     def _bind(self, args, settings):
         """Sort a call's arguments into inputs and settings, as Python would."""
         names = self.parameters
-        if self.variadic or (len(args) == self.arity and args[-1] is not None and settings.keys() <= self.settings):
+        given_all = len(args) == self.arity and not (args and args[-1] is None)
+        if self.variadic or (given_all and settings.keys() <= self.settings):
             return args, settings  # nothing to sort
         if len(args) > len(names):
             raise ArgumentError(f"{self.name} takes {', '.join(names)}, and was called with {len(args)} arguments")
@@ -330,6 +351,45 @@ def record(op, settings, inputs, arrays, out, shape, dtype, needs, layer, code, 
     if context.tape is not None:
         context.tape.nodes.append(node)
     return node
+
+
+IMMUTABLE = frozenset((int, float, bool, complex, str, bytes, type(None), type(Ellipsis)))
+
+
+def frozen_settings(op, settings):
+    """The settings of one call, such as nobody can change afterwards: a replay will read them again."""
+    for value in settings.values():
+        if type(value) not in IMMUTABLE:
+            return {name: frozen_setting(op, name, value) for name, value in settings.items()}
+    return settings
+
+
+def frozen_setting(op, name, value):
+    """A list becomes a tuple, an array a copy that is read-only, a Tensor the number or the array that it holds."""
+    if type(value) in IMMUTABLE:
+        return value
+    if isinstance(value, Tensor):
+        if value.requires_grad:
+            raise ArgumentError(
+                f"{op.name} at {source_line(user_position())} takes {name!r} as a setting, to which no gradient flows, "
+                f"and was given a tensor that requires one; pass {name}.item() or {name}.detach()"
+            )
+        return value.item() if value.ndim == 0 else frozen_array(value._data)
+    if is_array(value):
+        return frozen_array(value)
+    if type(value) in (tuple, list):
+        parts = tuple([frozen_setting(op, name, part) for part in value])
+        same = type(value) is tuple and all(map(operator.is_, parts, value))
+        return value if same else parts
+    if type(value) is dict:
+        return {key: frozen_setting(op, name, part) for key, part in value.items()}
+    return value.copy() if isinstance(value, (set, bytearray)) else value
+
+
+def frozen_array(array):
+    """An array that nobody can write into: itself, if that is so already."""
+    is_frozen = isinstance(array, ndarray) and array.base is None and not array.flags.writeable
+    return array if is_frozen else frozen(array.copy())
 
 
 def operands(op, args):

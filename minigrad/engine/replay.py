@@ -99,15 +99,12 @@ class Body:
     outputs   the nodes whose values leave the stretch
     cuts      for each layer of a chain, how many lines there are up to its end; empty if it is no chain
     manner    how it is kept and replayed
-    entangled outputs that lines of the body read too: gradients reach them from outside and from inside
     """
 
     def __init__(self, lines, outputs, cuts=(), manner=PLAIN):
         self.lines, self.outputs, self.cuts, self.manner = lines, tuple(outputs), tuple(cuts), manner
         inside = {node for line in lines for node in results(line)}
         self.boundary = tuple(dict.fromkeys(s for line in lines for s in values_read(line) if s not in inside))
-        read_on = {source for line in lines for source in line.inputs}
-        self.entangled = {node for node in outputs if node in read_on or is_entangled(node)}
         self._works = {}
 
     def __repr__(self):
@@ -119,6 +116,10 @@ class Body:
         if key not in self._works:
             self._works[key] = Work(self, *key)
         return self._works[key]
+
+    def kept_for(self, swept, live=()):
+        """The work that says what of the boundary to keep: for a replay, and to make an output that is not kept."""
+        return self.work(sweep=swept, values=swept if self.manner.discard else (), live=live)
 
     def for_replay(self):
         """The lines as a replay runs them: what the schedule checkpoints again has become Calls."""
@@ -154,12 +155,9 @@ class Body:
                 line.inputs = tuple(new.get(source, source) for source in line.inputs)
             if isinstance(line, Call):
                 line.body.substitute(new)
+                for node in line.outputs:
+                    node.inputs = line.inputs
         self.boundary = tuple(new.get(source, source) for source in self.boundary)
-
-
-def is_entangled(node):
-    """Whether a checkpoint node stands for an output that its own body reads on."""
-    return node.body is not None and node.body.outputs[node.attrs["index"]] in node.body.entangled
 
 
 def results(line):
@@ -216,13 +214,13 @@ class Work:
         inside = dict(zip(call.outputs, call.body.outputs, strict=True))
         outside = dict(zip(call.body.boundary, call.inputs, strict=True))
         uses = []
-        swept = [inside[node] for node in call.outputs if node in self.taped]
-        if swept:
-            work = self.replays[call] = call.body.work(sweep=swept)
+        passed = [node for node in call.outputs if node in self.taped]
+        if passed:
+            work = self.replays[call] = call.body.kept_for([inside[node] for node in passed])
+            self.taped.update(node for node in call.outputs if inside[node] in work.taped)  # which others read, inside
             self.taped.update(outside[source] for source in work.taped if source in outside)
             uses += self._uses_of(work, outside)
-        run_all = self.whole and bool(swept)
-        needed = [node for node in call.outputs if node in self.read or (run_all and node in self.taped)]
+        needed = [node for node in call.outputs if node in self.read or (self.whole and node in passed)]
         wanted = [inside[node] for node in needed if node not in live]
         if wanted:
             work = self.advances[call] = call.body.work(values=wanted)
@@ -266,6 +264,8 @@ def execute(body, work, values, fresh=None, kept=None):
             tape_call(line, work.replays[line], values, fresh, kept_inside)
         elif fresh is not None and line in work.taped:
             tape_op(line, values, fresh)
+            if local.context.region is not None and line in values and line not in work.runs:
+                local.context.region.given[fresh[line]] = values[line]
         for source in work.drops[line]:
             if values.pop(source, None) is not None and tracer is not None:
                 tracer.dropped(values, source)
@@ -296,7 +296,7 @@ def tape_op(line, values, fresh):
         line.op, line.attrs, inputs, arrays, values.get(line), line.shape, line.dtype, line.needs,
         line.layer, line.code, line.offset, local.context,
     )  # fmt: skip
-    fresh[line] = with_watchers(node, line)
+    fresh[line] = with_watchers(node, line, fresh)
 
 
 def tape_call(call, work, values, fresh, kept):
@@ -311,7 +311,7 @@ def tape_call(call, work, values, fresh, kept):
             node.name = output.name
             fresh[output] = node
         else:
-            fresh[output] = with_watchers(node, output)
+            fresh[output] = with_watchers(node, output, fresh)
 
 
 def fresh_input(source, values, fresh):
@@ -331,9 +331,11 @@ def constant_like(source, array):
     return leaf
 
 
-def with_watchers(node, line):
+def with_watchers(node, line, fresh):
     """`node` with the hooks, the name and the holder of a gradient that were put on the body's line."""
     node.hooks, node.holder, node.name = line.hooks, line.holder, line.name
+    if line.alias is not None:
+        node.alias = fresh.get(line.alias)
     return node
 
 

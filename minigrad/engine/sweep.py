@@ -89,9 +89,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         refuse_smuggled(tensor)
     seeds = [(out, starting_gradient(out, g, create_graph)) for out, g in zip(outputs, given, strict=True)]
     retain_graph = create_graph if retain_graph is None else retain_graph
-    sweep = Sweep(seeds, retain_graph, create_graph, targets=[tensor._node for tensor in inputs])
+    targets = [tensor._node.origin for tensor in inputs]
+    sweep = Sweep(seeds, retain_graph, create_graph, targets=targets)
     deque(sweep.walk(), maxlen=0)  # runs it to its end, and keeps no step alive
-    found = [sweep.collected.get(tensor._node) for tensor in inputs]
+    found = [sweep.collected.get(target) for target in targets]
     for index, gradient in enumerate(found):
         if gradient is None and not allow_unused:
             raise NoGradientError(

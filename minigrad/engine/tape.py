@@ -38,13 +38,15 @@ class Node:
     freed          an earlier backward has passed here and let the buffers go
     region         the checkpoint region that it was recorded in (checkpoint.Region), or None
     body           for a checkpoint node: the stretch of tape that it stands for
-    hooks, holder  functions to call with its gradient; the Tensor (weakly) whose .grad receives it
+    hooks, holder  functions to call with its gradient; the Tensor (weakly) whose .grad receives it. Those of a
+                   checkpoint's output are at the line that it stands for (`origin`), where its gradient is whole
+    alias          of a node that a replay has made, with create_graph: the checkpoint's output that has its value
     name           a leaf's or a checkpoint's name, for tables and pictures
     """
 
     __slots__ = (
         "op", "attrs", "inputs", "out", "shape", "dtype", "number", "layer", "code", "offset", "requires_grad",
-        "needs", "freed", "region", "body", "hooks", "holder", "name", "__weakref__",
+        "needs", "freed", "region", "body", "hooks", "holder", "name", "alias", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, op, attrs, inputs, shape, dtype, layer, code, offset, requires_grad, needs, region):
@@ -65,7 +67,7 @@ class Node:
         self.body = None
         self.hooks = None
         self.holder = None
-        self.name = None
+        self.name = self.alias = None
 
     @property
     def is_leaf(self) -> bool:
@@ -82,6 +84,18 @@ class Node:
     @property
     def device(self):
         return None if self.out is None or not hasattr(self.out, "base") else device_of(self.out)
+
+    @property
+    def origin(self):
+        """Where this value's gradient is whole: itself; for a checkpoint's output, the line of the body that made it.
+
+        In `u, v = mg.checkpoint(lambda t: (u := mg.tanh(t), mg.exp(u)), x)` a gradient reaches u from outside, and
+        from v, inside. Both have come together when a replay has been swept down to u's tanh.
+        """
+        node = self
+        while node.body is not None:
+            node = node.body.outputs[node.attrs["index"]]
+        return node
 
     @property
     def where(self):
@@ -205,11 +219,16 @@ class Tape:
                 assert tuple(node.out.shape) == tuple(node.shape), f"{node} holds shape {node.out.shape}"
 
 
+def ways_down(node):
+    """The nodes to which a gradient goes from here."""
+    return node.inputs if node.alias is None else (node.alias,)
+
+
 def reachable(roots):
     """Every node that `roots` depend on, themselves included, oldest first. No recursion."""
     seen, waiting = set(roots), list(roots)
     while waiting:
-        for source in waiting.pop().inputs:
+        for source in ways_down(waiting.pop()):
             if source not in seen:
                 seen.add(source)
                 waiting.append(source)

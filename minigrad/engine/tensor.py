@@ -199,8 +199,9 @@ class Tensor:
             )
         if result.shape != self.shape:
             raise ShapeError(f"changing shape {self.shape} in place to {result.shape}; write t = ... instead")
-        if self._node is not None and self._node.holder is not None and self._node.holder() is self:
-            self._node.holder = None  # .grad will be that of the new value
+        origin = None if self._node is None else self._node.origin
+        if origin is not None and origin.holder is not None and origin.holder() is self:
+            origin.holder = None  # .grad will be that of the new value
         constant = self._node is not None and self.is_leaf and result._node is None
         self._node = same_constant(self._node, result._data) if constant else result._node
         self._data = result._data
@@ -228,17 +229,18 @@ class Tensor:
         """
         if not self.requires_grad:
             raise NoGradientError("a hook sees gradients, and this tensor does not require grad")
-        if self._node.hooks is None:
-            self._node.hooks = []
-        self._node.hooks.append(hook)
-        return HookHandle(self._node.hooks, hook)
+        origin = self._node.origin
+        if origin.hooks is None:
+            origin.hooks = []
+        origin.hooks.append(hook)
+        return HookHandle(origin.hooks, hook)
 
     def retain_grad(self):
         """Let backward leave a `.grad` on this tensor although it is not a leaf."""
         if not self.requires_grad:
             raise NoGradientError("retain_grad() on a tensor that does not require grad")
         if not self.is_leaf:
-            self._node.holder = weakref.ref(self)
+            self._node.origin.holder = weakref.ref(self)
 
     # ---- Python's own protocols --------------------------------------------------------------------
 
@@ -314,6 +316,11 @@ def frozen(array):
     if isinstance(array, numpy.ndarray):
         array.setflags(False)  # write=False
     return array
+
+
+def protected(array):
+    """An array to look at: what is written into it reaches nobody else. A read-only view; on a GPU, a copy."""
+    return frozen(array.view()) if isinstance(array, numpy.ndarray) else array.copy()
 
 
 def as_operand(value):

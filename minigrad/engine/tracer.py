@@ -13,6 +13,7 @@ An engine without a tracer asks `context.tracer is None` and goes on.
 
 import tracemalloc
 import weakref
+from collections import deque
 from dataclasses import dataclass
 
 from ..retention.offload import SlowCopy
@@ -65,7 +66,7 @@ class Buffer:
     def __init__(self, index, nbytes, role, op, layer):
         self.index, self.nbytes, self.role, self.unheld_role = index, nbytes, role, role
         self.op, self.layer, self.number, self.value = op, layer, 0, NONE
-        self.holders = set()
+        self.holders = {}  # a set, whose entries come and go without a call: no interrupt in between
 
     @property
     def is_activation(self):
@@ -73,22 +74,30 @@ class Buffer:
 
 
 class EndOf(weakref.ref):
-    """A weak reference that tells the tracer when its array, or its node, has come to an end."""
+    """A weak reference that, when its array or its node has come to an end, is put into the queue `ended`.
+
+    Python swallows what is raised in such a callback, an interrupt as well. So it runs nothing of Python's: it is the
+    queue's own `append`, and the ledger looks into the queue before it counts on.
+    """
 
     __slots__ = ("key", "tell")
 
-    def __new__(cls, thing, key, tell):
-        return super().__new__(cls, thing, announce)
+    def __new__(cls, thing, key, tell, ended):
+        return super().__new__(cls, thing, ended.append)
 
-    def __init__(self, thing, key, tell):
-        super().__init__(thing, announce)
+    def __init__(self, thing, key, tell, ended):
+        super().__init__(thing, ended.append)
         self.key, self.tell = key, tell
 
 
-def announce(reference):
-    tell = reference.tell()
-    if tell is not None:
-        tell(reference.key)
+def settled(name, what):
+    """A figure of the ledger, which is brought up to date when somebody looks."""
+
+    def look(tracer):
+        tracer._settle()
+        return getattr(tracer, name)
+
+    return property(look, doc=what)
 
 
 class Tracer:
@@ -121,12 +130,12 @@ class Tracer:
     """
 
     def __init__(self, ignore=(), workspace=False):
-        self.live_activations = self.peak_activations = self.replayed_ops = 0
-        self.live_activation_bytes = self.peak_activation_bytes = 0
+        self._live_activations = self.peak_activations = self.replayed_ops = 0
+        self._live_activation_bytes = self.peak_activation_bytes = 0
         self.writes = self.reads = 0
-        self.live_buffers = self.peak_buffers = self.live_bytes = self.peak_bytes = 0
-        self._buffers_met = 0
-        self.events, self.step, self.workspace = [], 0, workspace
+        self._live_buffers = self.peak_buffers = self._live_bytes = self.peak_bytes = 0
+        self._buffers_met, self._ended = 0, deque()
+        self._events, self.step, self.workspace = [], 0, workspace
         self.transcript = Transcript()
         self._live, self._peak = dict.fromkeys(ROLES, 0), dict.fromkeys(ROLES, 0)
         self._at_peak = dict(self._live)
@@ -137,30 +146,38 @@ class Tracer:
         self._started_tracemalloc = False
         self._ignored = {id(memory_owner(tensor.data)): tensor for tensor in ignore}
 
+    live_activations = settled("_live_activations", "buffers held by the tape or a replay")
+    live_activation_bytes = settled("_live_activation_bytes", "bytes of these")
+    live_buffers = settled("_live_buffers", "all buffers that are alive")
+    live_bytes = settled("_live_bytes", "bytes of these")
+    events = settled("_events", "everything that happened, in order")
+
     def __enter__(self):
-        local.context.tracers.append(self)
-        speak_to_all(local.context)
+        context = local.context
         if self.workspace and not tracemalloc.is_tracing():
             tracemalloc.start()
             self._started_tracemalloc = True
+        speak_to_all(context, (*context.tracers, self))
         return self
 
     def __exit__(self, *error):
-        tracers = local.context.tracers
+        context = local.context
+        tracers = list(context.tracers)
         del tracers[len(tracers) - 1 - tracers[::-1].index(self)]
-        speak_to_all(local.context)
+        speak_to_all(context, tuple(tracers))
         if self._started_tracemalloc and self not in tracers:
             tracemalloc.stop()
             self._started_tracemalloc = False
 
     def __repr__(self):
         return (
-            f"<Tracer: {self.live_activations} activations live, {self.peak_activations} at the peak, "
+            f"<Tracer: {self._live_activations} activations live, {self.peak_activations} at the peak, "
             f"{self.replayed_ops} ops replayed>"
         )
 
     def live(self, role: str) -> int:
         """Bytes of one role that are alive now."""
+        self._settle()
         return self._live[role]
 
     def peak(self, role: str) -> int:
@@ -169,14 +186,15 @@ class Tracer:
 
     def report(self) -> str:
         """A table of bytes by role: now, at the moment of the highest total, and each role's own highest."""
+        self._settle()
         rows = [
             (role, *(f"{figures[role]:,}" for figures in (self._live, self._at_peak, self._peak)))
             for role in ROLES
             if self._peak[role]
         ]
-        rows.append(("all", f"{self.live_bytes:,}", f"{self.peak_bytes:,}", f"{self.peak_bytes:,}"))
+        rows.append(("all", f"{self._live_bytes:,}", f"{self.peak_bytes:,}", f"{self.peak_bytes:,}"))
         note = (
-            f"activations: {self.live_activations} live now, {self.peak_activations} at the peak; "
+            f"activations: {self._live_activations} live now, {self.peak_activations} at the peak; "
             f"ops replayed: {self.replayed_ops}; buffers at the peak: {self.peak_buffers} "
             f"({bytes_text(self.peak_bytes)})\n"
             "Columns are bytes: alive now, alive when the total was highest, and the role's own highest."
@@ -216,6 +234,7 @@ class Tracer:
 
     def ran(self, op, args, arrays, out):
         """An op has run."""
+        self._settle()
         self.step += 1
         value = self.transcript.ran(op, args, arrays, out)
         for arg, array in zip(args, arrays, strict=True):
@@ -230,6 +249,7 @@ class Tracer:
 
     def replayed(self, values, line, out):
         """A replay has run a line of a body, and keeps the value in `values` until its last use."""
+        self._settle()
         self.step += 1
         self.replayed_ops += 1
         value = self.transcript.replays(line, out)
@@ -241,6 +261,7 @@ class Tracer:
 
         replay  the values of that replay, if they are not all of them new
         """
+        self._settle()
         for source, array in values.items():
             buffer = self._see(array, "boundary" if source.op is not None else source.role)
             self._name(buffer, source, array)
@@ -253,26 +274,30 @@ class Tracer:
 
     def dropped(self, values, line):
         """A replay needs a value no longer."""
+        self._settle()
         self._replay_holders.discard((id(values), id(line)))
         self._release((id(values), id(line)))
 
     def handed_on(self, old_values, old, new_values, new):
         """A value that was computed inside a nested body now belongs to the replay around it."""
+        self._settle()
         holder, new_holder = (id(old_values), id(old)), (id(new_values), id(new))
         for key in self._held.pop(holder, ()):
-            self._buffers[key].holders.discard(holder)
-            self._buffers[key].holders.add(new_holder)
+            self._buffers[key].holders[new_holder] = None
+            self._buffers[key].holders.pop(holder, None)
             self._held.setdefault(new_holder, set()).add(key)
         self._replay_holders.discard(holder)
         self._replay_holders.add(new_holder)
 
     def replay_ended(self):
+        self._settle()
         for holder in list(self._replay_holders):
             self._release(holder)
         self._replay_holders.clear()
 
     def held(self, reader, sources=None):
         """`reader` is on the tape, which now keeps the buffers of `sources`: those that its vjps will read."""
+        self._settle()
         self.transcript.held(reader)
         if sources is None:
             sources = [reader.inputs[i] for i in reader.needs.inputs]
@@ -297,11 +322,12 @@ class Tracer:
         elif buffer.role == "value":
             self._set_role(buffer, "activation")
         if id(holder) not in self._ends:
-            self._ends[id(holder)] = EndOf(holder, id(holder), weakref.WeakMethod(self._release))
+            self._ends[id(holder)] = EndOf(holder, id(holder), "_release", self._ended)
         self._hold(buffer, source.out, id(holder))
 
     def kept(self, family, node):
         """A checkpoint keeps, itself, values that a policy chose, and copies; `node` is its first output."""
+        self._settle()
         for line, array in family.kept.items():
             if isinstance(array, SlowCopy):
                 self._name(self._see(array.array, "offloaded"), line, array.array)
@@ -311,11 +337,13 @@ class Tracer:
 
     def offloaded(self, copy):
         """A value has been copied to slow memory."""
+        self._settle()
         self.writes += 1
         self._see(copy.array, "offloaded")
 
     def fetched(self, copy):
         """A value has come back from slow memory, ahead of its use."""
+        self._settle()
         self.reads += 1
         self._hold_as_boundary(self._see(copy.fast, "boundary"), copy.fast, copy)
 
@@ -326,15 +354,17 @@ class Tracer:
             buffer.number = node.number
         self._set_role(buffer, "boundary")
         if id(holder) not in self._ends:
-            self._ends[id(holder)] = EndOf(holder, id(holder), weakref.WeakMethod(self._release))
+            self._ends[id(holder)] = EndOf(holder, id(holder), "_release", self._ended)
         self._hold(buffer, array, id(holder))
 
     def let_go(self, node):
         """The sweep has passed a node; the tape drops what it held. Also of a checkpoint's family, of a copy."""
+        self._settle()
         self._release(id(node))
 
     def evicted(self, node):
         """A memory budget takes a node's own buffer off the tape; constants that the node reads stay."""
+        self._settle()
         holder, key = id(node), id(memory_owner(node.out))
         constants, end = self._held.pop(holder, set()) - {key}, self._ends.get(holder)
         self._held[holder] = {key}
@@ -344,26 +374,36 @@ class Tracer:
 
     def sweeps(self, node):
         """The vjps of a node run."""
+        self._settle()
         self.step += 1
         self._note("vjp", node.number, node.op.name, node.layer, "gradient", 0, self.transcript.sweeps(node))
 
     def gradient(self, node, array):
         """A gradient has arrived at `node`."""
+        self._settle()
         array = array._data if isinstance(array, Tensor) else array
         self._see(array, "gradient", "" if node.op is None else node.op.name, node.layer)
 
     def measured(self, function, *args, **kwargs):
         """Call `function`, and book what it allocates beyond its result as workspace."""
+        self._settle()
         result, transient = allocated_by(function, *args, **kwargs)
         known = id(memory_owner(result)) in self._buffers if is_array(result) else True
         space = max(0, transient - (0 if known else memory_owner(result).nbytes))
         self._live["workspace"] = space
         self._peak["workspace"] = max(self._peak["workspace"], space)
-        if self.live_bytes + transient > self.peak_bytes:
-            self.peak_bytes = self.live_bytes + transient
+        if self._live_bytes + transient > self.peak_bytes:
+            self.peak_bytes = self._live_bytes + transient
             self._at_peak = dict(self._live)
         self._live["workspace"] = 0
         return result
+
+    def _settle(self):
+        """Book the ends that have come since, in their order."""
+        while self._ended:
+            reference = self._ended[0]
+            getattr(self, reference.tell)(reference.key)
+            del self._ended[0]  # now, and by no call: if an interrupt comes earlier, it is booked again
 
     # ---- the ledger --------------------------------------------------------------------------------
 
@@ -376,15 +416,15 @@ class Tracer:
         layer = local.context.layer if layer is None else layer
         buffer = self._buffers[key] = Buffer(self._buffers_met, owner.nbytes, role, op, layer)
         self._buffers_met += 1
-        buffer.reference = EndOf(owner, key, weakref.WeakMethod(self._gone))
+        buffer.reference = EndOf(owner, key, "_gone", self._ended)
         buffer.value = self.transcript.of_array(array)
-        self.live_buffers += 1
-        self.live_bytes += buffer.nbytes
+        self._live_buffers += 1
+        self._live_bytes += buffer.nbytes
         self._live[role] += buffer.nbytes
-        self.peak_buffers = max(self.peak_buffers, self.live_buffers)
+        self.peak_buffers = max(self.peak_buffers, self._live_buffers)
         self._peak[role] = max(self._peak[role], self._live[role])
-        if self.live_bytes > self.peak_bytes:
-            self.peak_bytes = self.live_bytes
+        if self._live_bytes > self.peak_bytes:
+            self.peak_bytes = self._live_bytes
             self._at_peak = dict(self._live)
         self._note_buffer("new", buffer, buffer.nbytes)
         return buffer
@@ -396,11 +436,15 @@ class Tracer:
             self._note_buffer("named", buffer, 0)
 
     def _gone(self, key):
-        buffer = self._buffers.pop(key)
-        if buffer.is_activation:
-            self._count(buffer, -1)
-        self.live_buffers -= 1
-        self.live_bytes -= buffer.nbytes
+        if key not in self._buffers:
+            return  # told again, after an interrupt
+        buffer = self._buffers[key]
+        activations = 1 if buffer.is_activation else 0
+        del self._buffers[key]  # from here to the last figure no call: Python looks for Ctrl-C at calls
+        self._live_activations -= activations
+        self._live_activation_bytes -= activations * buffer.nbytes
+        self._live_buffers -= 1
+        self._live_bytes -= buffer.nbytes
         self._live[buffer.role] -= buffer.nbytes
         self._note_buffer("gone", buffer, -buffer.nbytes)
 
@@ -408,31 +452,36 @@ class Tracer:
         if buffer is None or holder in buffer.holders:
             return
         was = buffer.is_activation
-        buffer.holders.add(holder)
         self._held.setdefault(holder, set()).add(id(memory_owner(array)))
-        if buffer.is_activation and not was:
-            self._count(buffer, 1)
+        activations = 0 if was or buffer.role in NO_ACTIVATIONS else 1
+        buffer.holders[holder] = None
+        self._live_activations += activations
+        self._live_activation_bytes += activations * buffer.nbytes
+        if activations:
+            self._count(buffer, 0)
             self._note_buffer("hold", buffer, 0)
 
     def _count(self, buffer, change):
         """One activation more, or one less."""
-        self.live_activations += change
-        self.live_activation_bytes += change * buffer.nbytes
-        self.peak_activations = max(self.peak_activations, self.live_activations)
-        self.peak_activation_bytes = max(self.peak_activation_bytes, self.live_activation_bytes)
+        self._live_activations += change
+        self._live_activation_bytes += change * buffer.nbytes
+        self.peak_activations = max(self.peak_activations, self._live_activations)
+        self.peak_activation_bytes = max(self.peak_activation_bytes, self._live_activation_bytes)
 
     def _release(self, holder):
-        self._ends.pop(holder, None)
-        for key in self._held.pop(holder, ()):
+        for key in self._held.get(holder, ()):
             buffer = self._buffers.get(key)
             if buffer is None or holder not in buffer.holders:
                 continue
-            was = buffer.is_activation
-            buffer.holders.discard(holder)
-            if was and not buffer.is_activation:
-                self._count(buffer, -1)
+            activations = 1 if buffer.is_activation and len(buffer.holders) == 1 else 0
+            del buffer.holders[holder]
+            self._live_activations -= activations
+            self._live_activation_bytes -= activations * buffer.nbytes
+            if activations:
                 self._note_buffer("drop", buffer, 0)
                 self._set_role(buffer, buffer.unheld_role)
+        self._held.pop(holder, None)
+        self._ends.pop(holder, None)
 
     def _set_role(self, buffer, role):
         """Take the buffer out of one role and put it into another: two events, whose bytes cancel out."""
@@ -452,16 +501,22 @@ class Tracer:
         self._note(kind, buffer.number, buffer.op, buffer.layer, buffer.role, nbytes, buffer.value, buffer.index)
 
     def _note(self, kind, number, op, layer, role, nbytes, value, buffer=NONE):
-        about = kind, number, op, layer, role, nbytes, self.live_bytes, self.live_activations, value, buffer
-        self.events.append(Event(self.step, local.context.phase, *about))
+        about = kind, number, op, layer, role, nbytes, self._live_bytes, self._live_activations, value, buffer
+        self._events.append(Event(self.step, local.context.phase, *about))
 
 
-def speak_to_all(context):
-    """Let `context.tracer` be None, the one open tracer, or all of them together, each once."""
-    tracers = list(dict.fromkeys(reversed(context.tracers)))
-    if context.budget is not None:
-        tracers.insert(0, context.budget)  # the first to hear, so that it has made room when the others count
-    context.tracer = Together(*tracers) if len(tracers) > 1 else tracers[0] if tracers else None
+def speak_to_all(context, watching=None, budget=NONE):
+    """Let `context.tracer` be None, the one open tracer, or all of them together, each once.
+
+    watching, budget   those that watch from now on, if they change. The last line does it all or, interrupted, nothing
+    """
+    watching = context.tracers if watching is None else watching
+    budget = context.budget if budget is NONE else budget
+    tracers = list(dict.fromkeys(reversed(watching)))
+    if budget is not None:
+        tracers.insert(0, budget)  # the first to hear, so that it has made room when the others count
+    speaker = Together(*tracers) if len(tracers) > 1 else tracers[0] if tracers else None
+    context.tracers, context.budget, context.tracer = watching, budget, speaker
 
 
 class Together:

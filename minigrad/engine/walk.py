@@ -16,16 +16,23 @@ from ..retention.offload import SlowCopy, fetch_ahead, remember
 from .gradients import add_gradients, call_hooks, fit, has_nan, own, passed_on, plus, read_array, read_tensor
 from .messages import freed_error, locate, nan_error, vjp_error
 from .modes import local
-from .replay import Work, constant_like, execute, is_entangled
-from .tape import hollow, next_number, number_of, reachable
-from .tensor import Tensor
+from .replay import Work, constant_like, execute
+from .tape import hollow, next_number, reachable, ways_down
+from .tensor import Tensor, protected
 
 
 class Here(threading.local):
     """The walks of this thread that are under way, for whoever wants a picture of where they are."""
 
     def __init__(self):
-        self.walks = weakref.WeakSet()
+        self.references = []  # without callbacks, in which Python would swallow an interrupt
+
+    def add(self, walk):
+        self.references = [reference for reference in self.references if reference() is not None] + [weakref.ref(walk)]
+
+    @property
+    def walks(self):
+        return [walk for reference in self.references if (walk := reference()) is not None]
 
 
 here = Here()
@@ -42,32 +49,25 @@ class Sweep:
     def __init__(self, seeds, retain_graph, create_graph, targets=None, watched=False):
         self.context, self.watched = local.context, watched
         self.retain_graph, self.create_graph = retain_graph or create_graph, create_graph
-        self.made_again = {}  # with create_graph: fresh node of a replay -> the output that it is the value of
         self.heap, self.grads = [], {}
         self.leaves, self.deposits = {}, []
         self.targets = frozenset(targets or ())
         self.collected = {}
-        self.wanted = None if targets is None else leading_to(self.targets, [t._node for t, _ in seeds])
+        self.leading = None if targets is None else Leading(self.targets, [tensor._node for tensor, _ in seeds])
+        self.wanted = None if targets is None else self.leading.wanted
         self.start = next_number()
         self.buffers_freed, self.replays = 0, 0
         self.came_from = {}  # first number of a replay's fresh nodes -> its checkpoint node, the innermost replay last
-        self.stands_for = {}  # fresh node of a replay -> the checkpoint nodes whose gradient it completes
+        self.stands_for = {}  # fresh node of a replay -> the target, a line of the body, that it is made for
+        self.at_home = set()  # with create_graph: fresh nodes of this walk's own replays that have an alias
         self.began_at = frozenset(tensor._node.number for tensor, _ in seeds)
-        here.walks.add(self)
+        here.add(self)
         tracer = local.context.tracer
         for tensor, gradient in seeds:
             if tracer is not None:
                 tracer.gradient(tensor._node, gradient)
             if self.wanted is None or tensor._node in self.wanted:
                 self.give(tensor._node, gradient)
-
-    def read_tensor(self, source, reader):
-        """A buffer as a Tensor, for vjps that are recorded. The value of a checkpoint's output is read as that output.
-
-        So a second derivative with respect to the output finds what was computed from it.
-        """
-        tensor = read_tensor(source, reader)
-        return Tensor(tensor._data, self.made_again[source]) if source in self.made_again else tensor
 
     def walk(self):
         """Yield the fields of a Step for each node, youngest first, then for each leaf that gets a gradient."""
@@ -107,21 +107,21 @@ class Sweep:
         if node.freed:
             raise freed_error(node)
         gradient = self.grads.pop(node)
+        if node.alias is not None and node not in self.at_home:
+            self.give(node.alias, gradient)  # an earlier walk has made it: its gradient belongs to the output itself
+            return "op", node, gradient, [], 0
         if node.body is not None:
             return self.checkpoint(node, gradient)
         if node.hooks:
             gradient = call_hooks(node, gradient, self.create_graph)
         if node.holder is not None or self.targets:
             self.watch(node, gradient)
-        if self.stands_for and node in self.stands_for:
-            for stood_for in self.stands_for.pop(node):
-                self.watch(stood_for, gradient)
         if self.wanted is not None and self.wanted.isdisjoint(node.inputs):
             return "op", node, gradient, [], 0  # a target, and nothing below it is one: it is not passed
         tracer = self.context.tracer
         if tracer is not None:
             tracer.sweeps(node)
-        read = self.read_tensor if self.create_graph else read_array
+        read = read_tensor if self.create_graph else read_array
         waiting, leaves, anomaly = self.grads, self.leaves, self.context.anomaly
         results = [] if self.watched else None
         measuring = tracer is not None and tracer.workspace
@@ -139,7 +139,7 @@ class Sweep:
             if result is None:
                 continue
             if results is not None:
-                results.append(result)
+                results.append(result if self.create_graph else protected(result))
             if anomaly and has_nan(result):
                 raise nan_error(node, vjp, gradient, result, next(iter(self.checkpoints_around(node)), None))
             if shape != source.shape or result.dtype is not source.dtype or not shape:
@@ -198,45 +198,45 @@ class Sweep:
         self.buffers_freed += 1
         return out.nbytes
 
-    def is_target(self, node):
-        """Whether `grad` was asked for this node, or for one that it stands for."""
-        return node in self.targets or not self.targets.isdisjoint(self.stands_for.get(node, ()))
-
     def watch(self, node, gradient):
         """Collect what `grad` asked for, and what `retain_grad` asked for."""
-        if node in self.targets:
-            self.collected[node] = gradient if node.op is None else passed_on(gradient)
+        target = self.stands_for.pop(node, node)
+        if target in self.targets:
+            earlier = self.collected.get(target)  # of another replay of the same line
+            shared = gradient if node.op is None else passed_on(gradient)
+            self.collected[target] = shared if earlier is None else plus(earlier, gradient)
         elif node.holder is not None and self.wanted is None:
             self.deposits.append((node, gradient if node.op is None else passed_on(gradient)))
 
     def checkpoint(self, node, gradient):
-        """Take a checkpoint node, with its siblings that have a gradient: made together, they come together.
-
-        Some outputs are entangled: in
-
-            u, v = mg.checkpoint(lambda t: (u := mg.tanh(t), mg.exp(u)), x)
-
-        a gradient reaches u from outside, and from v, inside. It is not whole before the replay has been swept
-        down to u's tanh. There the fresh node stands for u: it has u's hooks, and what `grad` or `retain_grad`
-        asked of u is collected there.
-        """
+        """Take a checkpoint node, with its siblings that have a gradient: made together, they come together."""
         gradients = {node: gradient}
         while self.heap and self.heap[0][1].body is node.body:
             sibling = heapq.heappop(self.heap)[1]
             gradients[sibling] = self.grads.pop(sibling)
-        entangled = {output_of(m): m for m in members(node) if is_entangled(m)}
-        for sibling in gradients:
-            if output_of(sibling) not in entangled:
-                if sibling.hooks:
-                    gradients[sibling] = call_hooks(sibling, gradients[sibling], self.create_graph)
-                for watched in (sibling, *self.stands_for.pop(sibling, ())):
-                    self.watch(watched, gradients[sibling])
-        asked_inside = any(self.is_target(sibling) for sibling in entangled.values())
-        if self.wanted is not None and self.wanted.isdisjoint(node.inputs) and not asked_inside:
+        if self.wanted is not None and not any(map(self.goes_below, gradients)):
+            for sibling, gradient in gradients.items():
+                self.arrive(sibling, gradient)
             return "op", node, gradients[node], [], 0
-        return self.replay(node, gradients, entangled)
+        return self.replay(node, gradients)
 
-    def replay(self, node, gradients, entangled):
+    def goes_below(self, node):
+        """Whether a target lies below the line that this checkpoint's output stands for, and not only there."""
+        while node.body is not None:
+            found, line = self.leading.lines_of(node), output_of(node)
+            if any(source in found for source in ways_down(line)):
+                return True
+            node = line
+        return False
+
+    def arrive(self, sibling, gradient):
+        """An output of a checkpoint is a target, with nothing of interest below it: its gradient is whole."""
+        line = sibling.origin
+        if line.hooks:
+            gradient = call_hooks(line, gradient, self.create_graph)
+        self.watch(line, gradient)
+
+    def replay(self, node, gradients):
         """Replay a checkpoint and let its fresh nodes take over the gradients of its outputs."""
         body = node.body.for_replay()
         output = {sibling: output_of(sibling) for sibling in gradients}
@@ -256,6 +256,8 @@ class Sweep:
         if self.context.tracer is not None:
             self.context.tracer.taken_over(values)  # which the tape is about to let go of
         copies = {source: copy for source, copy in node.needs.kept.items() if source in work.read and source in inputs}
+        leading = None if self.wanted is None else self.leading.lines_of(node)  # found before the body is let go
+        members = siblings_of(node) if self.create_graph else ()
         freed = sum(self.release(sibling) for sibling in gradients)
         for sibling in gradients:
             if sibling.freed:
@@ -266,16 +268,29 @@ class Sweep:
         self.run_again(body, work, values, fresh)
         copies.clear()  # until now they were there for checkpoints inside this one
         self.note_replay(node, [new.number for new in fresh.values() if new.number > node.number])
-        for line, sibling in entangled.items():
-            if line in fresh:
-                self.stands_for[fresh[line]] = sibling, *self.stands_for.pop(sibling, ())
-        self.extend_wanted(fresh)
-        if self.create_graph:
-            self.made_again.update((fresh[output[s]], self.made_again.get(s, s)) for s in gradients)
-        for sibling, waiting in gradients.items():
-            if self.wanted is None or fresh[output[sibling]] in self.wanted:
-                self.give(fresh[output[sibling]], waiting)
+        self.note_aliases(members, fresh)
+        self.take_over(gradients, output, fresh, leading)
         return "replay", node, gradients[node], [], freed
+
+    def note_aliases(self, members, fresh):
+        """With create_graph: what a later walk brings to a fresh node belongs to the output that has its value."""
+        for member in members:
+            node = fresh.get(output_of(member))
+            if node is not None:
+                node.alias = member
+                self.at_home.add(node)
+
+    def take_over(self, gradients, output, fresh, leading):
+        """What waited at the outputs of a checkpoint waits at fresh nodes now: gradients, and what `grad` asked for."""
+        for line, node in fresh.items() if self.targets else ():
+            if line in self.targets and line is not node:
+                self.stands_for[node] = line
+        if leading is not None:
+            self.wanted.update(node for line, node in fresh.items() if line in leading)
+        for sibling, waiting in gradients.items():
+            node = fresh[output[sibling]]
+            if self.wanted is None or node in self.wanted:
+                self.give(node, waiting)
 
     def run_again(self, body, work, values, fresh):
         """Execute a replay in its own phase."""
@@ -301,14 +316,6 @@ class Sweep:
             if first <= (around[-1] if around else node).number:
                 around.append(checkpoint)
         return around
-
-    def extend_wanted(self, fresh):
-        """Of the fresh nodes of a replay, follow those that lead to a target, or stand for one."""
-        if self.wanted is None:
-            return
-        for node in sorted(fresh.values(), key=number_of):
-            if self.is_target(node) or any(source in self.wanted for source in node.inputs):
-                self.wanted.add(node)
 
     def finish(self):
         """Deposit the gradients of leaves, all together, and yield a Step for each."""
@@ -360,21 +367,43 @@ def bring_back(source, copy, values, inputs):
     return actual
 
 
-def leading_to(targets, roots):
-    """The nodes on a way from `roots` down to a target."""
-    wanted = set()
-    for node in reachable(roots):
-        if node in targets or any(source in wanted for source in node.inputs):
-            wanted.add(node)
-        elif node.body is not None and any(is_entangled(m) for m in members(node) if m in targets):
-            wanted.add(node)  # a sibling is asked for, and the body leads from this output to it, perhaps
-    return wanted
+class Leading:
+    """What leads to a target: of the nodes below `roots` (`wanted`), and of the lines of checkpoints' bodies."""
+
+    def __init__(self, targets, roots):
+        self.targets, self.wanted, self._lines = targets, set(), {}
+        for node in reachable(roots):
+            if node.body is None or node.alias is not None:
+                leads = node in targets or not self.wanted.isdisjoint(ways_down(node))
+            else:
+                leads = output_of(node) in self.lines_of(node)
+            if leads:
+                self.wanted.add(node)
+
+    def lines_of(self, node):
+        """Of a checkpoint's body the lines that lead to a target, and of its boundary the nodes that do."""
+        family = node.needs
+        if family not in self._lines:
+            self._lines[family] = self._in_body(node.body, node.inputs, self.wanted)
+        return self._lines[family]
+
+    def _in_body(self, body, inputs, wanted):
+        pairs = zip(body.boundary, inputs, strict=True)
+        found = {source for source, actual in pairs if actual in wanted}
+        for line in body.lines:
+            if line.body is None:
+                if line in self.targets or not found.isdisjoint(ways_down(line)):
+                    found.add(line)
+                continue
+            inside = self._in_body(line.body, line.inputs, found)
+            found.update(node for node, output in zip(line.outputs, line.body.outputs, strict=True) if output in inside)
+        return found
 
 
-def members(node):
-    """A checkpoint node's siblings that are still alive, itself included."""
-    siblings = (reference() for reference in node.needs.members)
-    return [sibling for sibling in siblings if sibling is not None and sibling.body is not None]
+def siblings_of(node):
+    """The nodes of a checkpoint's outputs, those that somebody still has."""
+    members = [reference() for reference in node.needs.members]
+    return [member for member in members if member is not None and member.body is not None]
 
 
 def output_of(node):

@@ -66,13 +66,13 @@ def replay_peak(body):
     """The most buffers, parameters aside, that a replay of a body without nested checkpoints holds at once."""
     work = body.work(sweep=[output for output in body.outputs if output.requires_grad])
     kept = {source for source in body.boundary if source in work.read}
-    live, peak = set(kept), 0
+    live, peak = {source for source in kept if not is_parameter(source)}, 0
     for line in body.lines:
         if line in work.runs:
             live.add(line)
-            peak = max(peak, sum(not is_parameter(node) for node in live))
+            peak = max(peak, len(live))
         if line in work.taped:
             kept.update(line.inputs[i] for i in line.needs.inputs)
             kept.update([line] if line.needs.out else [])
-        live.difference_update(set(work.drops[line]) - kept)
+        live.difference_update([source for source in work.drops[line] if source not in kept])
     return peak

@@ -72,7 +72,7 @@ def peak_ahead(walk, roots):
     """
     ledger, context = ledger_of(roots), local.context
     rehearsal, best = Rehearsal(walk, ledger), (0, ledger.live_activations)
-    aside, tracers, context.tracers = set_aside(roots), context.tracers, []  # nobody else shall see it
+    aside, tracers, context.tracers = set_aside(roots), context.tracers, ()  # nobody else shall see it
     try:
         with ledger:
             for ahead, _ in enumerate(Sweep.walk(rehearsal), 1):
