@@ -12,13 +12,14 @@ PIP_FLAGS := --quiet --disable-pip-version-check --config-settings editable_mode
 TORCH ?= torch==2.13.0
 ORACLE := .venv-oracle/ready
 
-.PHONY: help demo test lint bench oracle lesson lessons check pictures clean
+.PHONY: help demo test slow lint bench oracle lesson lessons check pictures clean
 help:
 	@echo "make demo    run the demonstration"
 	@echo "make lesson N=07   run lesson 07; \`.venv/bin/python -m minigrad lessons\` lists them all"
 	@echo "make check N=07    look at your answers in lessons/exercises to lesson 07"
 	@echo "make lessons   run all lessons, and time them"
-	@echo "make test    run the tests; ARGS=\"-k tape -x\" is handed to pytest"
+	@echo "make test    run the tests; ARGS=\"-k tape -x\" is handed to pytest, ARGS=\"-n 0\" makes it one process"
+	@echo "make slow    run what is too long for \`make test\`: a million ops, whole trainings"
 	@echo "make lint    check the code with ruff"
 	@echo "make bench   measure recording, the sweep, the import, and what mg.fit has said"
 	@echo "make oracle  compare every op, layer and optimizer with $(TORCH); ARGS=\"-k conv\" for some"
@@ -29,8 +30,12 @@ help:
 demo: $(READY)
 	@.venv/bin/python -m minigrad demo $(ARGS)
 
+# Two processes; one that has nothing left takes tests from the other.
 test: $(READY)
-	@.venv/bin/python -m pytest $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+slow: $(READY)
+	@.venv/bin/python -m pytest -n 2 --dist worksteal -m slow $(ARGS)
 
 lint: $(READY)
 	@.venv/bin/python -m ruff check .

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import warnings
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: small matrices are no work for many threads
@@ -26,6 +27,14 @@ def no_cycle_collector():
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def recursion_ends_where_it_did():
+    """A program that a plan has written may set Python's limit; what another test expects to fail would go on."""
+    limit = sys.getrecursionlimit()
+    yield
+    sys.setrecursionlimit(limit)
 
 
 @pytest.fixture(autouse=True)

@@ -728,17 +728,18 @@ def test_what_storages_remember_of_their_neighbourhood_is_what_is_there(monkeypa
 # ---- Depth, nesting, threads -------------------------------------------------------------------------
 
 
-def test_a_hundred_thousand_ops_run_again_without_recursion(parameter):
+@pytest.mark.parametrize("ops", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_very_many_ops_run_again_without_recursion(parameter, ops):
     x = parameter(1)
     with mg.memory_budget(3 * 8, evict="lru") as budget:
         h = x
-        for _ in range(100_000):
+        for _ in range(ops):
             h = h + 1.0  # keeps nothing
         h = mg.exp(h * 0.0)
         loss = tanhs(mg.sin(h), 3)
         assert budget.evictions == 1
         mg.grad(loss, [h])  # the gradient of sin reads h
-        assert budget.figures().run_again["add"] == 100_000
+        assert budget.figures().run_again["add"] == ops
 
 
 def test_many_evicted_values_come_back_without_recursion(parameter, same_bits):

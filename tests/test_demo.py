@@ -13,6 +13,7 @@ import pytest
 import minigrad as mg
 from minigrad import schedules
 from minigrad.commands import demo
+from tests.test_pictures import assert_in_the_repository
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
 
@@ -24,12 +25,12 @@ class Silent:
         pass
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+@pytest.fixture(scope="module", params=[1, pytest.param(demo.EPOCHS, marks=pytest.mark.slow)], ids="{} epochs".format)
+def finished(tmp_path_factory, request):
     """One whole run in a process of its own: (completed process, folder of pictures)."""
     folder = tmp_path_factory.mktemp("demo") / "out"
     command = [sys.executable, "-W", "error", "-m", "minigrad", "demo", "--repeats", "1", "--out", str(folder)]
-    return subprocess.run(command, capture_output=True, text=True), folder
+    return subprocess.run([*command, "--epochs", str(request.param)], capture_output=True, text=True), folder
 
 
 def rows_of(text):
@@ -66,6 +67,7 @@ def test_it_draws_two_pictures(finished):
     for name, words in (("network.svg", "checkpoint"), ("memory.svg", "store all")):
         svg = (finished[1] / name).read_text()
         assert "<svg" in svg and words in svg
+    assert_in_the_repository(sorted(finished[1].glob("*.svg")))
 
 
 def test_the_readme_shows_what_the_demo_prints(finished):

@@ -75,16 +75,34 @@ def everything_as_before(scripts):
                 del sys.modules[name]
 
 
-def run_lesson(path, folder) -> Run:
-    """Run a lesson as `python lessons/07_….py` does, in `folder`, with its pictures in `folder`/pictures."""
+SHORTER = {"15": ("STEPS, FIRST, BATCH, CONTEXT = 150, 15,", "STEPS, FIRST, BATCH, CONTEXT = 50, 15,")}
+
+
+def shortened(path, folder):
+    """A lesson that trains for long, as a program that trains for fewer steps; another lesson as it is."""
+    if path.name[:2] not in SHORTER:
+        return path
+    text, (whole, fewer) = path.read_text("utf-8"), SHORTER[path.name[:2]]
+    assert text.count(whole) == 1
+    program = folder / path.name
+    program.write_text(text.replace(whole, fewer), "utf-8")
+    return program
+
+
+def run_lesson(path, folder, scripts=None) -> Run:
+    """Run a lesson as `python lessons/07_….py` does, in `folder`, with its pictures in `folder`/pictures.
+
+    scripts  the folder of the lessons, if that is not where `path` is
+    """
+    scripts = scripts or path.parent
     pictures, output = folder / "pictures", io.StringIO()
     pictures.mkdir()
-    with everything_as_before(path.parent), warnings.catch_warnings(record=True) as caught:
+    with everything_as_before(scripts), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         os.chdir(folder)
         os.environ["MINIGRAD_PICTURES"] = str(pictures)
         sys.argv = [str(path)]
-        sys.path.insert(0, str(path.parent))
+        sys.path.insert(0, str(scripts))
         start = time.perf_counter()
         with contextlib.redirect_stdout(output):
             names = runpy.run_path(str(path), run_name="__main__")
@@ -101,13 +119,15 @@ def run_lesson_fixture():
 
 @pytest.fixture(scope="session")
 def lesson(tmp_path_factory):
-    """`lesson("07")`: the Run of that lesson, which happens once in a session."""
+    """`lesson("07")`: the Run of that lesson, which happens once in a session. whole=True: with no step left out."""
     runs = {}
 
-    def run(number):
-        if number not in runs:
+    def run(number, whole=False):
+        if (number, whole) not in runs:
             path = course.lesson_file(number, course.FOLDER)
-            runs[number] = run_lesson(path, tmp_path_factory.mktemp(path.stem))
-        return runs[number]
+            folder = tmp_path_factory.mktemp(path.stem)
+            program = path if whole else shortened(path, folder)
+            runs[number, whole] = run_lesson(program, folder, path.parent)
+        return runs[number, whole]
 
     return run

@@ -57,13 +57,20 @@ def test_losses_and_weights_are_the_same_bits_with_and_without_a_budget(run):
     assert "losses of 15 steps, all three ways the same bits: True; weights: True" in run.lines()
 
 
-def test_it_learns_more_than_how_frequent_each_character_is(run):
+def test_it_learns_as_the_first_steps_say(run):
     assert len(run["losses"]) == run["STEPS"]
     assert run["losses"][: run["FIRST"]] == run["first_losses"]["storing all"]
-    assert run["last"] < run["knows_shares"] < run["knows_nothing"]
+    assert max(run["last"], run["knows_shares"]) < run["knows_nothing"]
     assert abs(run["losses"][0] - run["knows_nothing"]) < 0.5
     assert len(run["text"]) == 2 + 160 and set(run["text"]) <= set(run["letters"])
     assert len(run.lines("it writes:")) == 1
+
+
+@pytest.mark.slow
+def test_it_learns_more_than_how_frequent_each_character_is(lesson):
+    run = lesson("15", whole=True)
+    assert len(run["losses"]) == run["STEPS"] == 150
+    assert run["last"] < run["knows_shares"]
 
 
 def test_no_schedule_of_whole_blocks_holds_less_than_a_block(run):
