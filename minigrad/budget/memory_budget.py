@@ -31,6 +31,7 @@ from ..table import bytes_text, parse_bytes, table
 from ..trace.saved import read_in_backward
 from ..trace.transcript import NONE
 from .eviction import Entry, Storage, entries, entry_of, heuristic, tell_neighbours
+from .rematerialise import rematerialise
 
 
 def memory_budget(budget, evict="dtr", seed=0):
@@ -216,6 +217,10 @@ class Pool(Tracer):
     def figures(self):
         return Figures(self.evicted_ops.copy(), self.ops_run_again.copy(), self.peak_activation_bytes)
 
+    def bring_back(self, node, reader):
+        """The value of a node that has been evicted, or was never held: its op runs again (the node's keeper)."""
+        return rematerialise(node, reader)
+
     # ---- making room -------------------------------------------------------------------------------
 
     def make_room(self, nbytes):
@@ -320,6 +325,8 @@ class Pool(Tracer):
     def enter(self, node):
         """A node is new on the tape: its op has run, and has read its inputs."""
         entry = entries[node.number] = Entry(node, self)
+        if node.keeper is None:
+            node.keeper = self
         for source in dict.fromkeys(node.inputs):
             if entry_of(source) is not None:
                 entry_of(source).consumers.append(node.number)

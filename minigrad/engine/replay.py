@@ -11,12 +11,6 @@ will pass on the tape again, through the ordinary `op.record`, and drops each va
 import weakref
 from typing import NamedTuple
 
-import numpy
-
-from ..retention.discard import Discarding, keep
-from ..retention.offload import can_be_offloaded, offload
-from .device import to_device
-from .messages import verify_error
 from .modes import local
 from .op import Needs, record, run
 from .tape import Leaf, Node, hollow
@@ -63,29 +57,35 @@ class Manner(NamedTuple):
     """How a body is kept and replayed.
 
     name      for tables and pictures
-    digests   with verify=True: node -> hash of what the first run gave
+    digests   with verify=True: who notes what the first run gave, and compares (retention/verify.py)
     schedule  how a replay splits the layers of a chain again; None: it tapes all of them
     whole     a replay runs every line, also those whose output nobody reads
-    window    offload: how many boundaries in slow memory are at hand when one is replayed; None: fast memory
-    discard   the tape does not hold the outputs either
+    slow      where the boundary waits, if not in fast memory (retention/offload.py)
+    memory    what makes such a place for a schedule that wants so many boundaries at hand
+    kind      the class of the checkpoint's nodes; another than Node may not hold the outputs (retention/discard.py)
     given     data that was given to the checkpoint as an argument: of data, only that is offloaded
     keep      lines whose values a policy wants kept
     """
 
     name: str | None = None
-    digests: dict | None = None
+    digests: object = None
     schedule: object = None
     whole: bool = False
-    window: int | None = None
-    discard: bool = False
+    slow: object = None
+    memory: object = None
+    kind: type = Node
     given: frozenset = frozenset()
     keep: frozenset = frozenset()
 
+    @property
+    def discard(self) -> bool:
+        """Whether the tape does not hold the outputs either."""
+        return self.kind is not Node
+
     def under(self, schedule):
         """The same for a part that is a checkpoint under `schedule`."""
-        return self._replace(
-            schedule=schedule, whole=not schedule.early_stop, window=schedule.offload, given=frozenset()
-        )
+        slow = None if schedule.offload is None else self.memory(schedule.offload)
+        return self._replace(schedule=schedule, whole=not schedule.early_stop, slow=slow, given=frozenset())
 
 
 PLAIN = Manner()
@@ -275,7 +275,7 @@ def execute(body, work, values, fresh=None, kept=None):
             if tracer is not None:
                 tracer.replayed(values, line, out)
             if digests is not None:
-                verify(line, out, digests)
+                digests.compare(line, out)
             if kept is not None and line in body.manner.keep:
                 kept[line] = out
             out = None
@@ -347,9 +347,10 @@ def constant_like(source, array):
 
 def with_watchers(node, line, fresh):
     """`node` with the hooks, the name and the holder of a gradient that were put on the body's line."""
-    node.hooks, node.holder, node.name = line.hooks, line.holder, line.name
-    if line.alias is not None:
-        node.alias = fresh.get(line.alias)
+    if line.extras is not None:
+        node.hooks, node.holder, node.name = line.hooks, line.holder, line.name
+        if line.alias is not None:
+            node.alias = fresh.get(line.alias)
     return node
 
 
@@ -360,7 +361,7 @@ def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where, kept=Non
     `kept` (line -> array).
     """
     context = local.context
-    region, family, kind = context.region, Family(), Discarding if body.manner.discard else Node
+    region, family, kind = context.region, Family(), body.manner.kind
     if region is None:
         family.kept.update(kept or {})
         inputs = retain_boundary(body, inputs, arrays, work, family)
@@ -391,14 +392,14 @@ def retain_boundary(body, inputs, arrays, work, family):
     for index, (source, array, actual) in enumerate(zip(body.boundary, arrays, inputs, strict=True)):
         if source not in work.read:
             inputs[index] = actual if may_run_for_values(body) else hollow(actual)
-        elif body.manner.window is not None and can_be_offloaded(actual, body.manner.given):
-            family.kept[source] = offload(actual, array)
+        elif body.manner.slow is not None and body.manner.slow.wants(actual, body.manner.given):
+            family.kept[source] = body.manner.slow.store(actual, array)
             inputs[index] = hollow(actual)
         elif actual.op is not None and source not in work.taped:
             inputs[index] = constant_like(actual, array)  # read, but no gradient flows: the sweep may never pass it
             inputs[index].number = min(actual.number, source.number)  # as old as what the body's lines have read
         elif actual.out is None:
-            keep(actual, array)
+            actual.hold(array)
     return tuple(inputs)
 
 
@@ -412,16 +413,3 @@ def held_boundary(body, inputs, work):
 def may_run_for_values(body):
     """Whether the body may have to run for its outputs alone, so that it needs also what its replay does not read."""
     return body.manner.discard or local.context.budget is not None
-
-
-def verify(line, out, digests):
-    """Raise CheckpointError if a replayed op gave other bits than the first run did."""
-    if line in digests and digest(out) != digests[line]:
-        raise verify_error(line)
-
-
-def digest(array) -> bytes:
-    import hashlib  # when somebody verifies
-
-    data = to_device(array, "cpu")
-    return hashlib.blake2b(numpy.ascontiguousarray(data), digest_size=16).digest()

@@ -5,6 +5,7 @@ there is, so that its replay brings everything back at once, costs it for nothin
 """
 
 from ..engine.messages import warn_policy, warn_useless, warn_whole
+from ..engine.modes import advisers
 from ..engine.replay import Call
 
 
@@ -13,7 +14,7 @@ def warn_if_useless(region, body, work, chosen):
 
     With a policy, whose choice is `chosen`, bytes are compared: it may well keep fewer, but larger buffers.
     """
-    if body.manner.window is not None:
+    if body.manner.slow is not None:
         return  # what is kept leaves the fast memory
     kept = [s for s in body.boundary if s in work.read and not is_parameter(s)]
     if chosen:
@@ -68,11 +69,6 @@ def buffers_of_plain_taping(body, lines=None):
     return {node for node in kept if node.dtype is not None and not is_parameter(node)}
 
 
-def is_held_constant(node):
-    """Whether this input is a constant whose data its reader keeps."""
-    return node.op is None and node.dtype is not None and node.out is not None and node.role == "input"
-
-
 def replay_peak(body):
     """The most buffers, parameters aside, that a replay of a body without nested checkpoints holds at once."""
     work = body.work(sweep=[output for output in body.outputs if output.requires_grad])
@@ -87,3 +83,16 @@ def replay_peak(body):
             kept.update([line] if line.needs.out else [])
         live.difference_update([source for source in work.drops[line] if source not in kept])
     return peak
+
+
+class Advice:
+    """What the engine tells of checkpoints (engine.modes.advisers)."""
+
+    def checkpointed(self, region, body, work, kept):
+        warn_if_useless(region, body, work, kept)
+
+    def replays(self, node, body, live, freed):
+        warn_if_whole(node, body, live, freed)
+
+
+advisers.append(Advice())

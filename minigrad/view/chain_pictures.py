@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 
 from .. import schedules as make
-from ..engine.checkpoint import checkpoint_sequential
+from ..chain.sequential import checkpoint_sequential
 from ..engine.tracer import Tracer
 from ..errors import CheckpointWarning
 from ..ops.create import eye, ones
