@@ -40,7 +40,7 @@ from .schedules import Schedule
 from .engine.sweep import Step, grad, steps
 from .engine.tape import Tape
 from .engine.tensor import Tensor
-from .engine.tracer import Tracer
+from .trace.recorder import Tracer
 
 
 _LATER = {

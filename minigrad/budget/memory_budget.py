@@ -29,7 +29,6 @@ from ..errors import BudgetError
 from ..ops.cost import flops
 from ..table import bytes_text, parse_bytes, table
 from ..trace.saved import read_in_backward
-from ..trace.transcript import NONE
 from .eviction import Entry, Storage, entries, entry_of, heuristic, tell_neighbours
 from .rematerialise import rematerialise
 
@@ -186,15 +185,6 @@ class MemoryBudget:
 # ---- The pool ----------------------------------------------------------------------------------------
 
 
-class NoTranscript:
-    """In the place of a tracer's transcript: nobody reads what a pool has heard."""
-
-    def nothing(self, *told):
-        return NONE
-
-    ran = held = replays = sweeps = of_array = nothing
-
-
 class Pool(Tracer):
     """The buffers that the tape, or a replay in progress, holds because of what was recorded under a budget.
 
@@ -206,7 +196,6 @@ class Pool(Tracer):
 
     def __init__(self, limit, rank):
         super().__init__()
-        self.transcript = NoTranscript()
         self.limit, self.rank, self.clock = limit, rank, 0
         self.storages, self.locked, self.operands = {}, set(), set()
         self.evicted_ops, self.ops_run_again = Counter(), Counter()
@@ -425,9 +414,6 @@ class Pool(Tracer):
         for entry in () if storage is None else storage.entries.values():
             entry.storage = None
         super()._gone(key)
-
-    def _note(self, *event):
-        """A pool keeps no events."""
 
 
 def asking(node):

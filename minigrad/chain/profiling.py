@@ -23,7 +23,6 @@ from ..engine.op import run
 from ..engine.place import user_position
 from ..engine.replay import PLAIN, Body, Call, Manner, checkpoint_nodes, constant_like, execute, results
 from ..engine.tensor import Tensor
-from ..engine.tracer import allocated_by
 from ..engine.walk import Sweep
 from ..errors import ArgumentError, NoGradientError
 from ..retention.advice import is_parameter
@@ -33,6 +32,7 @@ from ..schedules import as_schedule, bisection
 from ..schedules.layer_costs import LayerCosts
 from ..schedules.schedule import whole_number
 from ..table import bytes_text, table
+from ..trace.recorder import allocated_by
 from .forecast import Forecast, Ledger, Memory, Taped
 from .sequential import run_layer
 from .sizes import LayerSizes, costs_of

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from .. import schedules as make
 from ..chain.sequential import checkpoint_sequential
-from ..engine.tracer import Tracer
 from ..errors import CheckpointWarning
 from ..ops.create import eye, ones
 from ..schedules.schedule import whole_number
+from ..trace.recorder import Tracer
 from . import curves, sweeps, tradeoff
 
 WIDTH, BATCH = 64, 500
