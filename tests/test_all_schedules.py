@@ -1,4 +1,7 @@
-"""Every schedule, on chains of every length: the gradients of storing everything, planned = measured, nothing left."""
+"""Every schedule, on chains of every length: the gradients of storing everything, planned = measured, nothing left.
+
+TABLE is the one place for this promise: a schedule of any kind that it shall hold for is a row of it.
+"""
 
 import numpy as np
 import pytest
@@ -6,8 +9,8 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 from minigrad import schedules as s
+from minigrad.schedules.segments import StoreAll
 
-LENGTHS = [1, 2, 3, 7, 16, 64, 100, 257]
 MAKERS = {
     "store_all": lambda n: s.store_all(),
     "from_input": lambda n: s.from_input(),
@@ -42,16 +45,112 @@ def test_no_schedule_is_forgotten():
     assert makers == {name.split(",")[0] for name in MAKERS}
 
 
+# ---- Schedules that split as a seed says, or put boundaries into slow memory --------------------------
+
+
+class RandomTree(s.Schedule):
+    """A schedule that splits as a seed says: taped stretches, checkpoints, checkpoints in checkpoints."""
+
+    def __init__(self, seed):
+        self.seed, self.label = seed, f"tree({seed})"
+
+    def split(self, n):
+        rng = np.random.default_rng([self.seed, n])
+        parts, left = [], n
+        while left:
+            length = int(rng.integers(1, left + 1))
+            inner = [None, s.store_all(), RandomTree(self.seed + 1)][rng.integers(3)]
+            if length == n and isinstance(inner, RandomTree):
+                inner = s.store_all()
+            parts.append((length, inner))
+            left -= length
+        return parts
+
+
+class InSlowMemory(s.Schedule):
+    """The outermost checkpoints of a schedule, with their boundaries in slow memory."""
+
+    def __init__(self, schedule, window=1):
+        self.schedule, self.window = schedule, window
+        self.label = f"{schedule}, window {window}"
+
+    def split(self, n):
+        parts = self.schedule.split(n)
+        return [(length, None if inner is None else Slow(inner, self.window)) for length, inner in parts]
+
+
+class Slow(s.Schedule):
+    def __init__(self, schedule, window):
+        self.schedule, self.offload, self.early_stop = schedule, window, schedule.early_stop
+
+    def split(self, n):
+        return self.schedule.split(n)
+
+
+class RandomTiers(s.Schedule):
+    """A random tree in which any checkpoint may be in slow memory, and any replay whole."""
+
+    def __init__(self, seed, early_stop=False):
+        rng = np.random.default_rng(seed)
+        self.seed, self.label = seed, f"tiers({seed})"
+        self.early_stop, self.offload = early_stop or bool(rng.integers(2)), [None, 1][rng.integers(2)]
+
+    def split(self, n):
+        rng = np.random.default_rng([self.seed, n])
+        parts, left = [], n
+        while left:
+            length = int(rng.integers(1, left + 1))
+            deeper = RandomTiers(self.seed + 1 + int(rng.integers(50)), self.early_stop)
+            inner = [None, s.store_all(), StoreAll(self.early_stop), deeper][rng.integers(4)]
+            if length == n and isinstance(inner, RandomTiers):
+                inner = s.store_all()
+            parts.append((length, inner))
+            left -= length
+        return parts
+
+
+# ---- The table ---------------------------------------------------------------------------------------
+
+LENGTHS = [1, 2, 3, 7, 16, 64, 100]
+SEGMENTS = [s.store_all(), s.sqrt(), s.triangular(), s.every(1), s.every(7), s.every(10)]
+SEGMENTS += [s.uniform(k) for k in (1, 2, 3, 5, 10, 50, 100)]
+EARLY = [s.from_input(), s.torch_compatible(1), s.torch_compatible(3), s.torch_compatible(7), s.bisection()]
+EARLY += [s.nested(k) for k in (2, 3, 10)] + [s.binomial(m) for m in (2, 3, 4, 6, 14, 300)]
+EARLY += [s.optimal(m) for m in (3, 4, 5, 7, 14, 300)] + [s.uniform(k, keep_last=False) for k in (1, 3, 7)]
+WHOLE = [s.uniform(k, early_stop=False) for k in (1, 3, 7)] + [s.uniform(k, False, False) for k in (1, 3, 7)]
+WHOLE += [s.torch_compatible(3, early_stop=False), s.bisection(False), s.nested(3, False), s.nested(10, False)]
+WHOLE += [s.binomial(m, early_stop=False) for m in (2, 3, 6, 14, 300)] + [s.mixed(m) for m in (1, 2, 3, 5, 13, 300)]
+DEEP = [s.from_input(), s.bisection(), s.bisection(False), s.nested(4), s.binomial(6), s.optimal(6), s.mixed(6)]
+MOVED = [s.every(1), s.every(3), s.sqrt(), s.triangular(), s.uniform(1, keep_last=False)]
+
+
+def pairs(schedules, lengths):
+    return [(schedule, n) for schedule in schedules for n in lengths if getattr(schedule, "segments", 1) <= n]
+
+
+def table():
+    """Words -> (schedule, length): each pair once, in an order that is the same in every process."""
+    rows = pairs(SEGMENTS, [*LENGTHS, 9, 36, 103, 257]) + pairs(EARLY + WHOLE, LENGTHS) + pairs(DEEP, [257])
+    rows += [(make(n), n) for name, make in MAKERS.items() for n in [*LENGTHS, 257] if name != "hetero"]
+    rows += pairs([s.online(slots) for slots in (1, 2, 3, 4, 7)], range(1, 24))
+    rows += pairs([InSlowMemory(schedule, window) for schedule in MOVED for window in (1, 2, 3)], [*LENGTHS[:5], 100])
+    rows += pairs([RandomTree(100 * seed) for seed in range(25)], [30])
+    rows += pairs([RandomTiers(100 * seed) for seed in range(60)], [14])
+    return {f"{schedule!r}-{n}": (schedule, n) for schedule, n in rows}
+
+
+TABLE = table()
+
+
 @pytest.fixture(scope="module")
 def plain():
     """The gradients of storing everything, for each length once."""
     return {}
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("name", MAKERS)
-def test_on_the_reference_chain(chain, same_bits, plain, name, length):
-    net, schedule = chain(length), MAKERS[name](length)
+def run_as_planned(net, schedule, same_bits, plain=None):
+    """Run it; measured must be planned, and the gradients those of storing everything. (tracer, plan)"""
+    length, plain = len(net.layers), {} if plain is None else plain
     if length not in plain:
         plain[length] = net.run(s.store_all())[1]
     tracer, gradients = net.run(schedule)
@@ -61,6 +160,21 @@ def test_on_the_reference_chain(chain, same_bits, plain, name, length):
     assert tracer.replayed_ops == plan.extra_forwards
     assert (tracer.writes, tracer.reads) == (plan.writes, plan.reads)
     assert tracer.live_activations == 0 and tracer.live("offloaded") == 0
+    return tracer, plan
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_measured_is_planned_and_gradients_are_the_same_bits(chain, same_bits, plain, row):
+    schedule, length = TABLE[row]
+    run_as_planned(chain(length), schedule, same_bits, plain)
+
+
+@pytest.mark.parametrize("length", [*LENGTHS, pytest.param(257, marks=pytest.mark.slow)])
+def test_hetero_too_which_takes_long_to_make(chain, same_bits, plain, length):
+    run_as_planned(chain(length), MAKERS["hetero"](length), same_bits, plain)
+
+
+# ---- Layers of several ops ---------------------------------------------------------------------------
 
 
 def deep_layers(length, width=6):

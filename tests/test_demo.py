@@ -63,11 +63,12 @@ def test_the_table_is_the_formula_measured(finished):
     assert rows["triangular"][:4] == (14, 14, 86, 86)
 
 
-def test_it_draws_two_pictures(finished):
+def test_it_draws_two_pictures(finished, request):
     for name, words in (("network.svg", "checkpoint"), ("memory.svg", "store all")):
         svg = (finished[1] / name).read_text()
         assert "<svg" in svg and words in svg
-    assert_in_the_repository(sorted(finished[1].glob("*.svg")))
+    if request.node.callspec.params["finished"] == 1:  # those in the repository show a network after one epoch
+        assert_in_the_repository(sorted(finished[1].glob("*.svg")))
 
 
 def test_the_readme_shows_what_the_demo_prints(finished):

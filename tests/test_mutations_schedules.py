@@ -88,7 +88,8 @@ def kept_matmuls():
 
 
 def chain_of(name, length):
-    return of(test_all_schedules.test_on_the_reference_chain, chain, bits, {}, name, length)
+    net = conftest.Chain(length)
+    return of(test_all_schedules.run_as_planned, net, test_all_schedules.MAKERS[name](length), bits)
 
 
 chain, bits, parameter = conftest.Chain, conftest.same_bits, conftest.parameter

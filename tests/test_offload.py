@@ -8,86 +8,19 @@ import pytest
 
 import minigrad as mg
 from minigrad import schedules as s
-from minigrad.schedules.segments import StoreAll
-
-
-class InSlowMemory(s.Schedule):
-    """The outermost checkpoints of a schedule, with their boundaries in slow memory."""
-
-    def __init__(self, schedule, window=1):
-        self.schedule, self.window = schedule, window
-        self.label = f"{schedule}, window {window}"
-
-    def split(self, n):
-        parts = self.schedule.split(n)
-        return [(length, None if inner is None else Slow(inner, self.window)) for length, inner in parts]
-
-
-class Slow(s.Schedule):
-    def __init__(self, schedule, window):
-        self.schedule, self.offload, self.early_stop = schedule, window, schedule.early_stop
-
-    def split(self, n):
-        return self.schedule.split(n)
-
-
-class RandomTiers(s.Schedule):
-    """A random tree in which any checkpoint may be in slow memory, and any replay whole."""
-
-    def __init__(self, seed, early_stop=False):
-        rng = np.random.default_rng(seed)
-        self.seed, self.label = seed, f"tiers({seed})"
-        self.early_stop, self.offload = early_stop or bool(rng.integers(2)), [None, 1][rng.integers(2)]
-
-    def split(self, n):
-        rng = np.random.default_rng([self.seed, n])
-        parts, left = [], n
-        while left:
-            length = int(rng.integers(1, left + 1))
-            deeper = RandomTiers(self.seed + 1 + int(rng.integers(50)), self.early_stop)
-            inner = [None, s.store_all(), StoreAll(self.early_stop), deeper][rng.integers(4)]
-            if length == n and isinstance(inner, RandomTiers):
-                inner = s.store_all()
-            parts.append((length, inner))
-            left -= length
-        return parts
-
-
-def check(net, schedule, same_bits):
-    """Run it; measured must be planned, and the gradients those of storing everything."""
-    _, plain = net.run(s.store_all())
-    tracer, gradients = net.run(schedule)
-    plan = schedule.plan(len(net.layers))
-    same_bits(gradients, plain)
-    assert tracer.peak_activations == plan.peak
-    assert tracer.replayed_ops == plan.extra_forwards
-    assert (tracer.writes, tracer.reads) == (plan.writes, plan.reads)
-    assert tracer.live_activations == 0 and tracer.live("offloaded") == 0
-    return tracer, plan
-
-
-@pytest.mark.parametrize("window", [1, 2, 3])
-@pytest.mark.parametrize("length", [1, 2, 3, 7, 16, 100])
-@pytest.mark.parametrize("schedule", [s.every(1), s.every(3), s.sqrt(), s.triangular(), s.uniform(1, keep_last=False)])
-def test_measured_is_planned_with_boundaries_in_slow_memory(chain, same_bits, schedule, length, window):
-    check(chain(length), InSlowMemory(schedule, window), same_bits)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_any_tree_of_two_tiers_is_planned_and_measured_alike(chain, same_bits, seed):
-    check(chain(14), RandomTiers(seed * 100), same_bits)
+from tests.test_all_schedules import InSlowMemory, run_as_planned
 
 
 @pytest.mark.parametrize("window", [1, 2, 5])
 def test_every_layer_offloaded_replays_nothing_and_holds_the_window(chain, same_bits, window):
-    tracer, plan = check(chain(50), InSlowMemory(s.uniform(50, keep_last=False), window), same_bits)
+    tracer, plan = run_as_planned(chain(50), InSlowMemory(s.uniform(50, keep_last=False), window), same_bits)
     assert plan.peak == window and plan.extra_forwards == 0
     assert plan.writes == plan.reads == 50
     assert tracer.peak("offloaded") == 50 * 3 * 4 * 4  # each x_i is 3 x 4 float32
 
 
 def test_ten_boundaries_in_slow_memory_leave_the_nine_inner_ones_and_the_window(chain, same_bits):
-    tracer, plan = check(chain(100), InSlowMemory(s.uniform(10)), same_bits)
+    tracer, plan = run_as_planned(chain(100), InSlowMemory(s.uniform(10)), same_bits)
     assert (plan.peak, plan.writes, plan.reads, plan.slow_peak) == (10, 9, 9, 9)
 
 

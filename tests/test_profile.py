@@ -8,7 +8,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 from minigrad import schedules as s
-from tests.test_offload import InSlowMemory, RandomTiers
+from tests.test_all_schedules import InSlowMemory, RandomTiers
 
 WIDTH, ROWS = 6, 5
 

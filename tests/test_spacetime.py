@@ -15,8 +15,7 @@ from minigrad.view import palette
 from minigrad.view.spacetime import compare, draw, from_plan, from_run, write_pictures
 from minigrad.view.spacetime.panel import ticks
 from tests.browser import Browser, find_chromium
-from tests.test_all_schedules import MAKERS, deep_layers, run
-from tests.test_reference_chain import RandomTree
+from tests.test_all_schedules import MAKERS, RandomTree, deep_layers, run
 
 LETTERS = {"boundary": "B", "activation": "k", "replayed": "r", "offloaded": "s"}
 LENGTHS = [1, 2, 3, 7, 16, 64, 100]
