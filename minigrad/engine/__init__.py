@@ -25,12 +25,12 @@ is the keeper of what it evicts, `retention.discard.DISCARDED` of outputs that w
         def bring_back(self, node, reader):
             return numpy.load(self.path)
 
-**The manner of a body** (replay.Manner) says how a checkpoint's stretch is kept and replayed: under which `schedule` it
-splits, where its boundary waits (`slow`), who compares its values (`digests`), of which `kind` its nodes are. Example:
+**The manner of a body** (replay.Manner) says how a checkpoint's stretch is kept and replayed: under which `schedule`
+it splits, where its boundary waits (`slow`), who compares its values (`digests`), of which `kind` its nodes are. Here
 `Manner(digests=Digests())` is `mg.checkpoint(..., verify=True)`; `Digests` has `note(line, out)`, told by the first run,
 and `compare(line, out)`, told by a replay.
 
 **A walk has a destination and an arithmetic** (walk.Sweep). Its gradients go to the leaves' `.grad`, or to the
-`targets` of `grad`; they are arrays, or with `create_graph` Tensors, which are recorded. Example: `Sweep(seeds, False, False,
-targets)` collects the gradients of its targets and touches no leaf.
+`targets` of `grad`; they are arrays, or with `create_graph` Tensors, which are recorded. Here `Sweep(seeds, False,
+False, targets)` collects the gradients of its targets and touches no leaf.
 """
