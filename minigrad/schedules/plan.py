@@ -10,7 +10,9 @@ recursion: a tree may be as deep as the chain is long.
 
 from typing import NamedTuple
 
+from ..doors import door
 from ..errors import ArgumentError
+from . import report, translate
 
 
 class Cost(NamedTuple):
@@ -66,9 +68,7 @@ class Plan:
         )
 
     def __str__(self):
-        from .report import as_text  # here, because report needs what needs this file
-
-        return as_text(self)
+        return report.as_text(self)
 
     def tree(self, max_depth: int = 6, max_rows: int = 24) -> str:
         """The tree of stretches as a table, outer levels first: `max_depth` of them, at most 15, in `max_rows` rows.
@@ -80,9 +80,7 @@ class Plan:
         ├─ 1-90    9 x 10  9 checkpoints
         └─ 91-100      10  taped in full
         """
-        from .report import draw
-
-        return draw(self, max_depth, max_rows)
+        return report.draw(self, max_depth, max_rows)
 
     def draw(self, path=None):
         """Draw which layer runs when, and what is live then, as SVG text: a column a layer, a row a step.
@@ -95,33 +93,23 @@ class Plan:
         >>> mg.schedules.uniform(10).plan(100).draw().startswith("<svg")
         True
         """
-        from ..view.spacetime import (
-            draw,  # pictures are imported when somebody wants one
-            from_plan,  # pictures are imported when somebody wants one
-        )
-
-        return draw(from_plan(self), path)
+        spacetime = door("spacetime")
+        return spacetime.draw(spacetime.from_plan(self), path)
 
     def to_json(self, max_depth: int | None = None) -> str:
         """The plan as JSON, numbers and tree; `mg.schedules.from_json` makes a Schedule of it again.
 
         max_depth   write so many levels only; the tree then cannot be read back
         """
-        from .report import to_json
-
-        return to_json(self, max_depth)
+        return report.to_json(self, max_depth)
 
     def torch_code(self) -> str:
         """A PyTorch program that runs a list of layers with the same checkpoints."""
-        from .translate import torch_code
-
-        return torch_code(self)
+        return translate.torch_code(self)
 
     def jax_code(self) -> str:
         """A JAX program that runs a list of layers with the same checkpoints."""
-        from .translate import jax_code
-
-        return jax_code(self)
+        return translate.jax_code(self)
 
 
 class Stretch(NamedTuple):
