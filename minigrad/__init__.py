@@ -11,7 +11,8 @@
 __version__ = "0.1.0"
 
 from . import schedules
-from .engine.checkpoint import checkpoint, checkpoint_sequential
+from .retention.checkpoint import checkpoint
+from .chain.sequential import checkpoint_sequential
 from .trace.saved import saved, tape  # before the ops: mg.trace is an op, whatever the package is called
 from .ops.create import *  # noqa: F403
 from .errors import (
@@ -39,7 +40,7 @@ from .schedules import Schedule
 from .engine.sweep import Step, grad, steps
 from .engine.tape import Tape
 from .engine.tensor import Tensor
-from .engine.tracer import Tracer
+from .trace.recorder import Tracer
 
 
 _LATER = {

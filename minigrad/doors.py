@@ -1,23 +1,21 @@
-"""Doors: modules that another room opens only when somebody asks, such as the pictures of a plan.
+"""The doors: every import that waits until somebody asks.
 
-An import at the top of a file says what the file is built on. A door says that a method leads to a room which is built
-on the method's own file. All of them are in this table, and no file imports a package of minigrad within a function.
+Pictures stand above the rooms that can be asked for one; a door leads up there without a circle, and `import minigrad`
+does not wait for what few programs need.
 """
 
 from importlib import import_module
 
 DOORS = {
-    "curves": "view.curves",
-    "player": "view.player",
-    "spacetime": "view.spacetime",
-    "diagram": "view.diagram",
-}
+    "view.curves": "Tracer.plot",
+    "view.player": "Tracer.to_html",
+    "view.spacetime": "Tracer.spacetime, Plan.draw",
+    "view.diagram": "mg.draw, which needs graphviz",
+}  # module -> who asks for it
 
 
 def door(name):
-    """The module behind a door, imported when it is first opened.
-
-    >>> door("spacetime").__name__
-    'minigrad.view.spacetime'
-    """
-    return import_module(f"{__package__}.{DOORS[name]}")
+    """The module `minigrad.NAME`, imported when somebody asks for what is in it."""
+    if name not in DOORS:
+        raise ImportError(f"there is no door to {name!r}; doors.py lists them")
+    return import_module(f"minigrad.{name}")

@@ -20,7 +20,8 @@ PACKAGE = "minigrad"
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 BRANCHES = (
-    ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.comprehension, ast.BoolOp, ast.match_case,
+    ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.comprehension, ast.BoolOp,
+    ast.match_case,
 )  # fmt: skip
 
 
@@ -60,7 +61,7 @@ def code_lines(text) -> set:
 def docstring_lines(tree) -> set:
     lines = set()
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and ast.get_docstring(node, clean=False) is not None:
+        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and ast.get_docstring(node) is not None:
             lines.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
     return lines
 

@@ -14,14 +14,13 @@ from minigrad.engine.walk import Sweep
 from tests import conftest, test_all_schedules, test_budget, test_discard, test_offload, test_online_loop, test_profile
 from tests.test_mutations import test_a_broken_engine_turns_the_suite_red as turns_red
 
-replay_module, offload_module = sys.modules["minigrad.engine.replay"], sys.modules["minigrad.retention.offload"]
-walk_module = sys.modules["minigrad.engine.walk"]
+offload_module = sys.modules["minigrad.retention.offload"]
 
 pytestmark = pytest.mark.mutation
 
 
 def nothing_is_offloaded(monkeypatch):
-    monkeypatch.setattr(replay_module, "can_be_offloaded", lambda node, given: False)
+    monkeypatch.setattr(offload_module.Offload, "wants", lambda self, node, given: False)
 
 
 def a_copy_is_the_array_itself(monkeypatch):
@@ -42,11 +41,11 @@ def copies_are_never_let_go(monkeypatch):
 
 
 def nothing_is_fetched_ahead(monkeypatch):
-    monkeypatch.setattr(walk_module, "fetch_ahead", lambda node, window: None)
+    monkeypatch.setattr(offload_module.Offload, "fetch_ahead", lambda self, node: None)
 
 
 def every_checkpoint_copies_again(monkeypatch):
-    monkeypatch.setattr(walk_module, "remember", lambda node, copy: None)
+    monkeypatch.setattr(offload_module.SlowCopy, "stands_for", lambda self, node: None)
 
 
 def whole_replays_stop_early(monkeypatch):
@@ -60,7 +59,7 @@ def a_policy_keeps_everything(monkeypatch):
 
 
 def outputs_are_kept(monkeypatch):
-    monkeypatch.setattr(replay_module, "Discarding", Node)
+    monkeypatch.setattr(sys.modules["minigrad.retention.checkpoint"], "Discarding", Node)
 
 
 def a_loop_forgets_no_state(monkeypatch):

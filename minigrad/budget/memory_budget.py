@@ -29,8 +29,8 @@ from ..errors import BudgetError
 from ..ops.cost import flops
 from ..table import bytes_text, parse_bytes, table
 from ..trace.saved import read_in_backward
-from ..trace.transcript import NONE
 from .eviction import Entry, Storage, entries, entry_of, heuristic, tell_neighbours
+from .rematerialise import rematerialise
 
 
 def memory_budget(budget, evict="dtr", seed=0):
@@ -185,15 +185,6 @@ class MemoryBudget:
 # ---- The pool ----------------------------------------------------------------------------------------
 
 
-class NoTranscript:
-    """In the place of a tracer's transcript: nobody reads what a pool has heard."""
-
-    def nothing(self, *told):
-        return NONE
-
-    ran = held = replays = sweeps = of_array = nothing
-
-
 class Pool(Tracer):
     """The buffers that the tape, or a replay in progress, holds because of what was recorded under a budget.
 
@@ -205,7 +196,6 @@ class Pool(Tracer):
 
     def __init__(self, limit, rank):
         super().__init__()
-        self.transcript = NoTranscript()
         self.limit, self.rank, self.clock = limit, rank, 0
         self.storages, self.locked, self.operands = {}, set(), set()
         self.evicted_ops, self.ops_run_again = Counter(), Counter()
@@ -215,6 +205,10 @@ class Pool(Tracer):
 
     def figures(self):
         return Figures(self.evicted_ops.copy(), self.ops_run_again.copy(), self.peak_activation_bytes)
+
+    def bring_back(self, node, reader):
+        """The value of a node that has been evicted, or was never held: its op runs again (the node's keeper)."""
+        return rematerialise(node, reader)
 
     # ---- making room -------------------------------------------------------------------------------
 
@@ -320,6 +314,8 @@ class Pool(Tracer):
     def enter(self, node):
         """A node is new on the tape: its op has run, and has read its inputs."""
         entry = entries[node.number] = Entry(node, self)
+        if node.keeper is None:
+            node.keeper = self
         for source in dict.fromkeys(node.inputs):
             if entry_of(source) is not None:
                 entry_of(source).consumers.append(node.number)
@@ -418,9 +414,6 @@ class Pool(Tracer):
         for entry in () if storage is None else storage.entries.values():
             entry.storage = None
         super()._gone(key)
-
-    def _note(self, *event):
-        """A pool keeps no events."""
 
 
 def asking(node):

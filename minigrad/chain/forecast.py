@@ -8,6 +8,7 @@ live activations, their bytes, the ops replayed. What it costs is time by the nu
 """
 
 from ..engine.replay import Body, Call, Manner, Work
+from ..retention.offload import Offload
 
 
 class Memory:
@@ -125,7 +126,7 @@ class Ledger:
 
     def keep_boundary(self, node, taped, flows):
         """A boundary is retained as any value is, or goes to slow memory, if the tape does not hold it anyway."""
-        if taped.line.body.manner.window is not None and self.is_offloaded(node):
+        if taped.line.body.manner.slow is not None and self.is_offloaded(node):
             if node not in self.in_slow_memory:
                 self.in_slow_memory.add(node)
                 self.writes += 1
@@ -167,7 +168,7 @@ class Ledger:
         self.release(taped)
         back = [source for source in body.boundary if source in work.read and outside[source] in taped.copies]
         if back:
-            self.fetch_ahead(body.manner.window)
+            self.fetch_ahead(body.manner.slow.window)
         for source in back:
             self.fetch(outside[source])
             self.take(source, values)
@@ -229,7 +230,7 @@ class Forecast(Ledger):
     def __init__(self, body, memory, schedule):
         super().__init__(memory)
         self.given = body.manner.given
-        chain = Body(body.lines, body.outputs, body.cuts, Manner(schedule=schedule))
+        chain = Body(body.lines, body.outputs, body.cuts, Manner(schedule=schedule, memory=Offload))
         self.forward(chain.split(schedule.parts(len(body.cuts))))
         self.is_forward = False
         self.backward()

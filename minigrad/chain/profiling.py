@@ -16,22 +16,25 @@ from dataclasses import dataclass, field
 
 import numpy
 
-from ..engine.checkpoint import Region, data_in, run_layer, tensors_in
+from ..engine.checkpoint import Region, tensors_in
 from ..engine.device import array_module, is_array, memory_owner
 from ..engine.modes import enable_grad, local
 from ..engine.op import run
 from ..engine.place import user_position
 from ..engine.replay import PLAIN, Body, Call, Manner, checkpoint_nodes, constant_like, execute, results
 from ..engine.tensor import Tensor
-from ..engine.tracer import allocated_by
 from ..engine.walk import Sweep
 from ..errors import ArgumentError, NoGradientError
 from ..retention.advice import is_parameter
+from ..retention.checkpoint import data_in
+from ..retention.offload import Offload
 from ..schedules import as_schedule, bisection
 from ..schedules.layer_costs import LayerCosts
 from ..schedules.schedule import whole_number
 from ..table import bytes_text, table
+from ..trace.recorder import allocated_by
 from .forecast import Forecast, Ledger, Memory, Taped
+from .sequential import run_layer
 from .sizes import LayerSizes, costs_of
 
 
@@ -145,7 +148,7 @@ def profile(layers, x, repeats: int = 3) -> Profile:
             return measure_chain(layers, x, region, listener)
     finally:
         context.region = context.open_region = region.outer
-        context.tracer = tracers
+        context.tracer, region.open = tracers, False
         region.end()
 
 
@@ -161,7 +164,7 @@ def measure_chain(layers, x, region, listener):
     lines, outputs, cuts = region._alive([node for node in outputs if node.region is region])
     if not any(node.requires_grad for node in outputs):
         raise NoGradientError("nothing in these layers requires grad, so a backward would keep nothing")
-    return listener.profile(Body(lines, outputs, cuts, Manner(given=given)), region.outside)
+    return listener.profile(Body(lines, outputs, cuts, Manner(given=given, memory=Offload)), region.outside)
 
 
 def kind_of(layer):

@@ -10,7 +10,7 @@ import sys
 import weakref
 
 from ..engine.modes import local
-from ..engine.tracer import Tracer
+from ..trace.recorder import Tracer
 from ..view import player
 from .step import run_script
 

@@ -1,162 +1,23 @@
 """Checkpoint nodes: record a stretch of the tape without its buffers.
 
-`checkpoint(fn, *args)` calls `fn` once, ever. The ops that it runs become the lines of a `Body`, which
+`record_stretch(run, manner)` calls `run` once, ever. The ops that it runs become the lines of a `Body`, which
 retains nothing. Whatever the body reads from outside is its *boundary* (arguments, closed-over tensors,
 parameters, constants: found by looking, not by asking), and of that the tape keeps what a replay will read.
 
-In backward the body is replayed (replay.py). A replay runs *recorded ops*, never `fn`. So prints do not
+In backward the body is replayed (replay.py). A replay runs *recorded ops*, never `run`. So prints do not
 repeat, statistics are not updated twice, a dropout mask comes back from its key, and no flag, cache or loop
 variable that has changed in between can change anything.
 """
 
 import collections
-import functools
 import itertools
 
-from ..errors import ArgumentError
-from ..retention.advice import warn_if_useless
-from ..schedules import as_schedule
-from ..schedules.schedule import whole_number
 from .messages import warn_nothing_returned
-from .modes import local
+from .modes import advisers, local
 from .place import source_line, user_position
-from .replay import PLAIN, Body, Manner, Work, checkpoint_nodes, digest, execute, may_run_for_values, results, tape_call
+from .replay import Body, Manner, Work, checkpoint_nodes, execute, may_run_for_values, results, tape_call
 from .tape import hollow
 from .tensor import Tensor
-
-
-def checkpoint(fn, *args, policy=None, verify=False, offload=False, keep_output=True, name=None, **kwargs):
-    """Call `fn(*args, **kwargs)` and keep only what its boundary needs; backward replays the rest.
-
-    The result is what `fn` returned, any nesting of tuples, namedtuples, lists, dicts and plain values, and
-    gradients are bit for bit those of a plain call. `fn` runs once; backward re-runs the ops
-    that it recorded.
-
-    policy  what to keep inside all the same, one of `mg.policies` or a function of a tape line that answers yes or
-            no: the outputs of the matmuls, say. The replay starts from what was kept. None keeps nothing
-    verify  hash every value now, and compare each one that a replay computes: CheckpointError names the
-            first op that differs. It costs a hash of each buffer and no memory to speak of.
-    offload keep the boundary in slow memory: the host's, if it is on a GPU; on NumPy a copy that stands for it. It
-            comes back when the replay begins. A number fetches ahead: with 2, the next older checkpoint's too
-    keep_output  False: the tape does not hold the result either. An op that reads it in backward has the checkpoint
-            run then, a little earlier than it would be anyway; for a norm or activation in front of a matmul
-    name    for tables and pictures
-
-    Raises CheckpointError when a tensor made in `fn` is used later without having been returned. Warns
-    (CheckpointWarning) when the checkpoint can save nothing, or its policy keeps more than no checkpoint would. A
-    hook on a tensor inside `fn` sees its whole gradient once per replay; two replays of one backward (with
-    create_graph) each call it with their own.
-
-    Source: Griewank 1992 for replaying instead of storing; Chen et al. 2016, arXiv:1604.06174, for layers.
-
-    >>> import minigrad as mg
-    >>> x = mg.tensor([0.5], requires_grad=True)
-    >>> y = mg.checkpoint(lambda t: mg.tanh(t * 2) * t, x)
-    >>> y.sum().backward()
-    >>> x.grad
-    Tensor([1.1816], float32)
-    """
-    if not callable(fn):
-        kind = type(fn).__name__
-        raise ArgumentError(f"checkpoint needs a function to call, not a {kind}; write mg.checkpoint(fn, x)")
-    window = window_of(offload)
-    given = frozenset() if window is None else data_in((args, kwargs))
-    manner = Manner(name=name, digests={} if verify else None, window=window, given=given, discard=not keep_output)
-    return record_stretch(functools.partial(fn, *args, **kwargs), manner, as_policy(policy))
-
-
-def window_of(offload):
-    """The number of boundaries to have at hand: None for no offload."""
-    if offload is None or offload is False:
-        return None
-    return 1 if offload is True else whole_number(offload, "offload, the number of boundaries to have at hand,")
-
-
-def as_policy(policy):
-    if policy is None:
-        return None
-    from ..retention.policies import as_policy  # when somebody has one
-
-    return as_policy(policy)
-
-
-def checkpoint_sequential(layers, schedule, x):
-    """Run `layers[-1](… layers[0](x))` under a schedule that says which stretches become checkpoints.
-
-    layers    a sequence of functions or modules of one value each (an nn.Sequential will do). With
-              `mg.schedules.online` it may be any iterable, also one whose end nobody knows
-    schedule  a Schedule of mg.schedules, or an int: that many equal segments, longer ones first, the last
-              of them taped in full
-    x         the input of the first layer: a tensor, or a tuple, list or dict with tensors, which a layer may pass
-              on (a skip connection, say)
-
-    Source of the segments: Chen et al. 2016, arXiv:1604.06174.
-    """
-    schedule = as_schedule(schedule)
-    if hasattr(schedule, "keeper"):
-        return record_online(layers, schedule, x)
-    layers = list(layers)
-    if not layers:
-        raise ArgumentError("checkpoint_sequential needs at least one layer")
-    first = 0
-    for length, inner in schedule.parts(len(layers)):
-        stretch = functools.partial(run_layers, layers, first, first + length, x, marked=inner is not None)
-        x = stretch() if inner is None else record_stretch(stretch, manner_of(inner, x))
-        first += length
-    return x
-
-
-def manner_of(schedule, x):
-    """How a stretch under this schedule is kept, which is given `x`."""
-    manner = PLAIN.under(schedule)
-    return manner if manner.window is None else manner._replace(given=data_in(x))
-
-
-def run_layers(layers, start, stop, x, marked):
-    """Layers start..stop-1 in order; in a region of their own, mark in its body where each layer ends."""
-    region = local.context.region if marked else None
-    for i in range(start, stop):
-        x = run_layer(layers[i], i, x)
-        if region is not None:
-            region.cuts.append(len(region.lines))
-    return x
-
-
-def run_layer(layer, i, x):
-    """Layer number `i` of a chain, by which number the tape will know it."""
-    context = local.context
-    outer_layer = context.layer
-    context.layer = f"{outer_layer}.{i}" if outer_layer else str(i)
-    try:
-        return layer(x)
-    finally:
-        context.layer = outer_layer
-
-
-def record_online(layers, schedule, x):
-    """Run layers until there are no more, and keep the states that `schedule` wants kept at any time.
-
-    All of it is one region, whose lines keep no buffers. The states that are kept when it ends become the
-    boundaries of its checkpoints.
-    """
-    if not local.context.grad:
-        for i, layer in enumerate(layers):
-            x = run_layer(layer, i, x)
-        return x
-    return record_stretch(functools.partial(run_online, layers, schedule, x), PLAIN.under(schedule))
-
-
-def run_online(layers, schedule, x):
-    region, keeper = local.context.region, schedule.keeper()
-    for i, layer in enumerate(layers):
-        dropped, store = keeper.step(i)
-        for step in dropped:
-            region.forget_state(step)
-        if store:
-            region.keep_state(i, x)
-        x = run_layer(layer, i, x)
-        region.cuts.append(len(region.lines))
-    return x
 
 
 def record_stretch(run, manner, policy=None):
@@ -207,7 +68,7 @@ class Region:
         self.open, self.outer = True, local.context.region
         self.lines, self.cuts, self.outside, self.loose, self.known, self.given = [], [], {}, [], {}, {}
         if self.outer is not None and self.outer.manner.digests is not None and manner.digests is None:
-            manner = manner._replace(digests={})
+            manner = manner._replace(digests=self.outer.manner.digests.for_a_checkpoint_inside())
         self.manner, self.policy = manner, policy
         self.listener = None if self.outer is None else self.outer.listener
         self.kept, self.counts, self.states = {}, collections.Counter(), {}
@@ -228,7 +89,7 @@ class Region:
         if out is None:
             return
         if self.manner.digests is not None:
-            self.manner.digests[line] = digest(out)
+            self.manner.digests.note(line, out)
         if self.policy is not None:
             if self.policy.at_end or self.policy.keeps(line, self.counts[line.op.name]):
                 self.kept[line] = out
@@ -295,7 +156,8 @@ class Region:
         if self.outer is None:
             if not may_run_for_values(body):
                 body.substitute({s: hollow(s) for s in body.boundary if s not in work.read and s is not hollow(s)})
-            warn_if_useless(self, body, work, kept)
+            for adviser in advisers:
+                adviser.checkpointed(self, body, work, kept)
         return checkpoint_nodes(body, body.boundary, arrays, work, outputs, local.context.layer, self.where, kept)
 
     def _chosen(self, lines, swept):
@@ -333,7 +195,7 @@ class Region:
         """The lines that `outputs` depend on, the outputs, and the cuts between layers counted anew."""
         needed, keep = set(outputs), []
         for line in reversed(self.lines):
-            alive = any(node in needed for node in results(line))
+            alive = line in needed if line.body is None else not needed.isdisjoint(line.outputs)
             keep.append(alive)
             if alive:
                 needed.update(line.inputs)
@@ -361,11 +223,6 @@ class Region:
         self.states = states
         for step in list(states):
             self.forget_state(step)
-
-
-def data_in(value) -> frozenset:
-    """The leaves among the tensors in any nesting."""
-    return frozenset(tensor.node for tensor in tensors_in(value) if tensor.is_leaf)
 
 
 def tensors_in(value):

@@ -10,7 +10,6 @@ import functools
 import numpy
 
 from ..errors import ArgumentError, NoGradientError, ShapeError
-from ..retention.discard import Discarding, restore
 from .device import array_module
 from .messages import freed_error, overwritten_error, vjp_shape_error
 from .modes import Mode, local
@@ -26,22 +25,16 @@ def read_array(source, reader):
 
 
 def missing_value(source, reader):
-    """A value that the tape does not hold, but that a region which is still open can give, or a memory budget."""
+    """A value that the tape does not hold, but that a region which is still open can give, or the node's keeper."""
     region = local.context.open_region
     while region is not None and not source.freed:
         value = region.value(source)
         if value is not None:
             return value
         region = region.outer
-    if type(source) is Discarding and not source.freed:
-        return restore(source, read_array)
-    from ..budget.eviction import entry_of  # when something is missing
-
-    if source.freed or entry_of(source) is None:
+    if source.freed or source.keeper is None:
         raise freed_error(source)
-    from ..budget.rematerialise import rematerialise
-
-    return rematerialise(source, reader)
+    return source.keeper.bring_back(source, reader)
 
 
 def read_tensor(source, reader):

@@ -44,6 +44,8 @@ class _Local(threading.local):
 
 local = _Local()
 
+advisers = []  # who hears of each new checkpoint, and of the first replay of a walk, and may warn (retention/advice.py)
+
 
 class Mode:
     """A context manager and decorator that sets one mode of the thread, such as whether ops are recorded.

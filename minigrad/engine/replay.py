@@ -11,12 +11,6 @@ will pass on the tape again, through the ordinary `op.record`, and drops each va
 import weakref
 from typing import NamedTuple
 
-import numpy
-
-from ..retention.discard import Discarding, keep
-from ..retention.offload import can_be_offloaded, offload
-from .device import to_device
-from .messages import verify_error
 from .modes import local
 from .op import Needs, record, run
 from .tape import Leaf, Node, hollow
@@ -63,29 +57,35 @@ class Manner(NamedTuple):
     """How a body is kept and replayed.
 
     name      for tables and pictures
-    digests   with verify=True: node -> hash of what the first run gave
+    digests   with verify=True: who notes what the first run gave, and compares (retention/verify.py)
     schedule  how a replay splits the layers of a chain again; None: it tapes all of them
     whole     a replay runs every line, also those whose output nobody reads
-    window    offload: how many boundaries in slow memory are at hand when one is replayed; None: fast memory
-    discard   the tape does not hold the outputs either
+    slow      where the boundary waits, if not in fast memory (retention/offload.py)
+    memory    what makes such a place for a schedule that wants so many boundaries at hand
+    kind      the class of the checkpoint's nodes; another than Node may not hold the outputs (retention/discard.py)
     given     data that was given to the checkpoint as an argument: of data, only that is offloaded
     keep      lines whose values a policy wants kept
     """
 
     name: str | None = None
-    digests: dict | None = None
+    digests: object = None
     schedule: object = None
     whole: bool = False
-    window: int | None = None
-    discard: bool = False
+    slow: object = None
+    memory: object = None
+    kind: type = Node
     given: frozenset = frozenset()
     keep: frozenset = frozenset()
 
+    @property
+    def discard(self) -> bool:
+        """Whether the tape does not hold the outputs either."""
+        return self.kind is not Node
+
     def under(self, schedule):
         """The same for a part that is a checkpoint under `schedule`."""
-        return self._replace(
-            schedule=schedule, whole=not schedule.early_stop, window=schedule.offload, given=frozenset()
-        )
+        slow = None if schedule.offload is None else self.memory(schedule.offload)
+        return self._replace(schedule=schedule, whole=not schedule.early_stop, slow=slow, given=frozenset())
 
 
 PLAIN = Manner()
@@ -150,6 +150,8 @@ class Body:
 
     def substitute(self, new):
         """Put `new[node]` wherever a line reads `node`."""
+        if not new:
+            return
         for line in self.lines:
             if any(source in new for source in line.inputs):
                 line.inputs = tuple(new.get(source, source) for source in line.inputs)
@@ -187,26 +189,42 @@ class Work:
         self.taped, self.read, self.runs = set(sweep), set(values), set()
         self.drops, self.replays, self.advances, self.oldest = {}, {}, {}, {}
         self.whole = body.manner.whole and bool(sweep)
-        used = set(values)
         for line in reversed(body.lines):
-            uses = self._call(line, live) if isinstance(line, Call) else self._op(line, live)
-            self.read.update(uses)
-            self.drops[line] = [source for source in dict.fromkeys(uses) if source not in used]
             if self.whole:
-                self.drops[line] += [out for out in results(line) if out not in used and out not in uses]
-            used.update(uses)
+                unread = [out for out in results(line) if out not in self.read]
+            uses = self._op(line, live) if line.body is None else self._call(line, live)
+            self.drops[line] = drops = self._last_uses(uses)
+            if self.whole:
+                drops += [out for out in unread if out not in self.read]
+
+    def _last_uses(self, uses):
+        """Note that these values are read; returns those that no later line reads."""
+        read, drops = self.read, []
+        for source in uses:
+            if source not in read:
+                read.add(source)
+                drops.append(source)
+        return drops
 
     def _op(self, line, live):
-        uses = []
-        if line in self.taped:
-            self.taped.update(line.inputs[i] for i, _ in line.needs.vjps)
-            uses += [line.inputs[i] for i in line.needs.inputs]
-            if line.needs.out:
+        taped, needs, inputs, uses = self.taped, line.needs, line.inputs, []
+        runs = line in self.read
+        if line in taped:
+            for index, _ in needs.vjps:
+                taped.add(inputs[index])
+            for index in needs.inputs:
+                uses.append(inputs[index])
+            if needs.out:
                 uses.append(line)
-        if (line in self.read or line in uses or (self.whole and line in self.taped)) and line not in live:
+            runs = runs or needs.out or self.whole
+        if runs and line not in live:
             self.runs.add(line)
-            uses += values_read(line)
-        self.oldest.update(dict.fromkeys(uses, line))
+            for source in inputs:
+                if source.dtype is not None:  # a plain number is part of the program
+                    uses.append(source)
+        oldest = self.oldest
+        for source in uses:
+            oldest[source] = line
         return uses
 
     def _call(self, call, live):
@@ -244,19 +262,20 @@ def execute(body, work, values, fresh=None, kept=None):
     fresh   node of the body -> node of the tape, to be filled; None to compute only
     kept    line -> array, to be filled with what the body's policy wants kept; None for nothing
     """
-    tracer, digests = local.context.tracer, body.manner.digests
+    tracer, digests, runs = local.context.tracer, body.manner.digests, work.runs
     for line in body.lines:
-        is_call, kept_inside = isinstance(line, Call), {}
-        if line in work.runs and is_call:
+        is_call = line.body is not None
+        kept_inside = {} if is_call else None
+        if is_call and line in runs:
             advance(line, work.advances[line], values, kept_inside)
-        elif line in work.runs:
-            arrays = [value_of(source, values) for source in line.inputs]
+        elif line in runs:
+            arrays = [values[source] if source.dtype is not None else source.out for source in line.inputs]
             values[line] = out = run(line.op, arrays, line.attrs, tracer)
             arrays = None
             if tracer is not None:
                 tracer.replayed(values, line, out)
             if digests is not None:
-                verify(line, out, digests)
+                digests.compare(line, out)
             if kept is not None and line in body.manner.keep:
                 kept[line] = out
             out = None
@@ -269,11 +288,6 @@ def execute(body, work, values, fresh=None, kept=None):
         for source in work.drops[line]:
             if values.pop(source, None) is not None and tracer is not None:
                 tracer.dropped(values, source)
-
-
-def value_of(source, values):
-    """The value of a node during a replay; a plain number carries its own."""
-    return source.out if source.dtype is None else values[source]
 
 
 def advance(call, work, values, kept):
@@ -333,9 +347,10 @@ def constant_like(source, array):
 
 def with_watchers(node, line, fresh):
     """`node` with the hooks, the name and the holder of a gradient that were put on the body's line."""
-    node.hooks, node.holder, node.name = line.hooks, line.holder, line.name
-    if line.alias is not None:
-        node.alias = fresh.get(line.alias)
+    if line.extras is not None:
+        node.hooks, node.holder, node.name = line.hooks, line.holder, line.name
+        if line.alias is not None:
+            node.alias = fresh.get(line.alias)
     return node
 
 
@@ -346,7 +361,7 @@ def checkpoint_nodes(body, inputs, arrays, work, outputs, layer, where, kept=Non
     `kept` (line -> array).
     """
     context = local.context
-    region, family, kind = context.region, Family(), Discarding if body.manner.discard else Node
+    region, family, kind = context.region, Family(), body.manner.kind
     if region is None:
         family.kept.update(kept or {})
         inputs = retain_boundary(body, inputs, arrays, work, family)
@@ -377,14 +392,14 @@ def retain_boundary(body, inputs, arrays, work, family):
     for index, (source, array, actual) in enumerate(zip(body.boundary, arrays, inputs, strict=True)):
         if source not in work.read:
             inputs[index] = actual if may_run_for_values(body) else hollow(actual)
-        elif body.manner.window is not None and can_be_offloaded(actual, body.manner.given):
-            family.kept[source] = offload(actual, array)
+        elif body.manner.slow is not None and body.manner.slow.wants(actual, body.manner.given):
+            family.kept[source] = body.manner.slow.store(actual, array)
             inputs[index] = hollow(actual)
         elif actual.op is not None and source not in work.taped:
             inputs[index] = constant_like(actual, array)  # read, but no gradient flows: the sweep may never pass it
             inputs[index].number = min(actual.number, source.number)  # as old as what the body's lines have read
         elif actual.out is None:
-            keep(actual, array)
+            actual.hold(array)
     return tuple(inputs)
 
 
@@ -398,16 +413,3 @@ def held_boundary(body, inputs, work):
 def may_run_for_values(body):
     """Whether the body may have to run for its outputs alone, so that it needs also what its replay does not read."""
     return body.manner.discard or local.context.budget is not None
-
-
-def verify(line, out, digests):
-    """Raise CheckpointError if a replayed op gave other bits than the first run did."""
-    if line in digests and digest(out) != digests[line]:
-        raise verify_error(line)
-
-
-def digest(array) -> bytes:
-    import hashlib  # when somebody verifies
-
-    data = to_device(array, "cpu")
-    return hashlib.blake2b(numpy.ascontiguousarray(data), digest_size=16).digest()

@@ -62,6 +62,20 @@ def steps(loss, gradient=None, retain_graph=False, create_graph=False):
     return named_steps(start(loss, gradient, retain_graph, create_graph, watched=True).walk())
 
 
+def backward(loss, gradient=None, retain_graph=False, create_graph=False):
+    """Add this tensor's gradient to `.grad` of every leaf that it depends on.
+
+    gradient      what flows in from above, of this tensor's shape; a scalar needs none (it is 1)
+    retain_graph  keep the buffers, so that another backward can follow
+    create_graph  record the backward itself, so that gradients can be differentiated again
+    """
+    walk = start(loss, gradient, retain_graph, create_graph).walk()
+    deque(walk, maxlen=0)  # runs it to its end, and keeps no step alive
+
+
+Tensor.backward = backward
+
+
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False):
     """The gradients of `outputs` with respect to `inputs`, as a tuple; nothing is left in any `.grad`.
 

@@ -22,6 +22,37 @@ from .place import source_line
 next_number = itertools.count(1).__next__
 
 
+class Extras:
+    """What few nodes have.
+
+    hooks, holder  functions to call with its gradient; the Tensor (weakly) whose .grad receives it. Those of a
+                   checkpoint's output are at the line that it stands for (`origin`), where its gradient is whole
+    name           a leaf's or a checkpoint's name, for tables and pictures
+    alias          of a node that a replay has made, with create_graph: the checkpoint's output that has its value
+    keeper         who brings the value back when the tape does not hold it: keeper.bring_back(node, reader)
+    """
+
+    __slots__ = ("hooks", "holder", "name", "alias", "keeper")
+
+    def __init__(self):
+        self.hooks = self.holder = self.name = self.alias = self.keeper = None
+
+
+def rare(field):
+    """A property of a node that stands in its Extras, which are made when something is first put there."""
+
+    def get(node):
+        return None if node.extras is None else getattr(node.extras, field)
+
+    def put(node, value):
+        if node.extras is None and value is not None:
+            node.extras = Extras()
+        if node.extras is not None:
+            setattr(node.extras, field, value)
+
+    return property(get, put)
+
+
 class Node:
     """One line of the tape, and the one value that it produced.
 
@@ -38,15 +69,12 @@ class Node:
     freed          an earlier backward has passed here and let the buffers go
     region         the checkpoint region that it was recorded in (checkpoint.Region), or None
     body           for a checkpoint node: the stretch of tape that it stands for
-    hooks, holder  functions to call with its gradient; the Tensor (weakly) whose .grad receives it. Those of a
-                   checkpoint's output are at the line that it stands for (`origin`), where its gradient is whole
-    alias          of a node that a replay has made, with create_graph: the checkpoint's output that has its value
-    name           a leaf's or a checkpoint's name, for tables and pictures
+    extras         what few nodes have (Extras), or None; its fields can be asked of the node itself
     """
 
     __slots__ = (
         "op", "attrs", "inputs", "out", "shape", "dtype", "number", "layer", "code", "offset", "requires_grad",
-        "needs", "freed", "region", "body", "hooks", "holder", "name", "alias", "__weakref__",
+        "needs", "freed", "region", "body", "extras", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, op, attrs, inputs, shape, dtype, layer, code, offset, requires_grad, needs, region):
@@ -64,10 +92,10 @@ class Node:
         self.needs = needs
         self.freed = False
         self.region = region
-        self.body = None
-        self.hooks = None
-        self.holder = None
-        self.name = self.alias = None
+        self.body = self.extras = None
+
+    hooks, holder, name = rare("hooks"), rare("holder"), rare("name")
+    alias, keeper = rare("alias"), rare("keeper")
 
     @property
     def is_leaf(self) -> bool:
@@ -84,6 +112,10 @@ class Node:
     @property
     def device(self):
         return None if self.out is None or not hasattr(self.out, "base") else device_of(self.out)
+
+    def hold(self, array):
+        """Let the tape hold the value."""
+        self.out = array
 
     @property
     def origin(self):
@@ -149,6 +181,11 @@ class Leaf(Node):
     @property
     def nbytes(self) -> int:
         return 0 if self.dtype is None else super().nbytes
+
+
+def is_held_constant(node):
+    """Whether this input is a constant whose data its reader keeps."""
+    return node.op is None and node.dtype is not None and node.out is not None and node.role == "input"
 
 
 def hollow(node):
@@ -221,7 +258,7 @@ class Tape:
 
 def ways_down(node):
     """The nodes to which a gradient goes from here."""
-    return node.inputs if node.alias is None else (node.alias,)
+    return node.inputs if node.extras is None or node.extras.alias is None else (node.extras.alias,)
 
 
 def reachable(roots):

@@ -10,7 +10,6 @@ Operators and methods such as `a + b` and `t.sum()` are in `ops/methods.py`.
 """
 
 import weakref
-from collections import deque
 
 import numpy
 from numpy import ndarray
@@ -208,18 +207,6 @@ class Tensor:
         return self
 
     # ---- gradients ---------------------------------------------------------------------------------
-
-    def backward(self, gradient=None, retain_graph=False, create_graph=False):
-        """Add this tensor's gradient to `.grad` of every leaf that it depends on.
-
-        gradient      what flows in from above, of this tensor's shape; a scalar needs none (it is 1)
-        retain_graph  keep the buffers, so that another backward can follow
-        create_graph  record the backward itself, so that gradients can be differentiated again
-        """
-        from .sweep import start
-
-        walk = start(self, gradient, retain_graph, create_graph).walk()
-        deque(walk, maxlen=0)  # runs it to its end, and keeps no step alive
 
     def register_hook(self, hook):
         """Call `hook(gradient)` with this tensor's whole gradient, once per backward.

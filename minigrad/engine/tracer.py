@@ -11,51 +11,16 @@ and gradients aside; one that only your own variable keeps alive is not.
 An engine without a tracer asks `context.tracer is None` and goes on.
 """
 
-import tracemalloc
 import weakref
 from collections import deque
-from dataclasses import dataclass
 
-from ..retention.offload import SlowCopy
-from ..table import bytes_text, table
-from ..trace.transcript import NONE, Transcript
 from .device import is_array, memory_owner
 from .modes import local
 from .tensor import Tensor
 
 ROLES = ("parameter", "input", "value", "activation", "boundary", "replayed", "offloaded", "gradient", "workspace")
+NONE = -1
 NO_ACTIVATIONS = ("parameter", "gradient", "offloaded")
-
-
-@dataclass(slots=True)
-class Event:
-    """One change of the ledger.
-
-    step      how many ops and replayed ops had run, and nodes been swept, with the one that this event is part of
-    phase     "forward", "replay" or "backward"
-    kind      "new" or "gone": a buffer begins or ends · "hold" or "drop": the tape or a replay takes or leaves
-              it · "role": its role changes, told by two events, one with minus its bytes in the old role and one
-              with its bytes in the new · "named": which value it has is known from here on · "op", "replayed", "vjp":
-              something runs
-    number    the node's number on the tape, 0 for none; op and layer are the node's
-    role      the buffer's role, and nbytes its size
-    live_bytes, live_activations   of the ledger after the event
-    value     which of the tracer's `transcript.values` is in the buffer, or is computed; -1 if that is not known
-    buffer    which buffer, counted from 0 in the order in which the tracer met them; -1 if something runs
-    """
-
-    step: int
-    phase: str
-    kind: str
-    number: int
-    op: str
-    layer: str
-    role: str
-    nbytes: int
-    live_bytes: int
-    live_activations: int
-    value: int = NONE
-    buffer: int = NONE
 
 
 class Buffer:
@@ -100,63 +65,45 @@ def settled(name, what):
     return property(look, doc=what)
 
 
+class Silent:
+    """In the place of a transcript: nobody reads what the ledger has heard."""
+
+    def nothing(self, *told):
+        return NONE
+
+    ran = held = replays = sweeps = of_array = nothing
+
+
 class Tracer:
-    """Counts buffers and bytes while its block runs, in this thread.
+    """Counts buffers and bytes while its block runs, in this thread: the figures alone.
 
-        with mg.Tracer() as tracer:
-            loss = model(x)
-            loss.backward()
-        print(tracer.report())
+    `mg.Tracer` (trace/recorder.py) writes down what happens, too, and shows it.
 
-    live_activations, peak_activations   buffers held by the tape or a replay, parameters and gradients aside
-    live_activation_bytes, peak_activation_bytes   bytes of these: what a byte budget is about
-    replayed_ops                         ops that replays have run
-    writes, reads                        boundaries copied to slow memory, and back (offload)
-    live_buffers, peak_buffers           all buffers that are alive, as a count
-    live_bytes, peak_bytes               the same in bytes
-    live(role), peak(role)               bytes of one role
-    events                               everything that happened, in order (Event)
-    transcript                           the values that were computed and read, with your source lines (Transcript)
-
-    Roles: parameter · input (data and constants) · value (an op's result that only your own variable keeps) ·
-    activation (kept by the tape) · boundary (kept for a checkpoint, or made by one) · replayed · offloaded (a
-    copy in slow memory) · gradient · workspace (what an op needs only while it runs, if it is measured).
-
-    Buffers made before the tracer count from the moment an op reads them. Tracers nest; the outer one sees
-    everything that the inner one sees.
-
-    ignore     tensors whose buffers shall not be counted at all, such as the labels of a loss
-    workspace  measure, with tracemalloc, what each op and each vjp allocates besides its result. Slow.
+    ignore   tensors whose buffers shall not be counted at all, such as the labels of a loss
     """
 
-    def __init__(self, ignore=(), workspace=False):
+    transcript, workspace = Silent(), False
+
+    def __init__(self, ignore=()):
         self._live_activations = self.peak_activations = self.replayed_ops = 0
         self._live_activation_bytes = self.peak_activation_bytes = 0
-        self.writes = self.reads = 0
+        self.writes = self.reads = self.step = 0
         self._live_buffers = self.peak_buffers = self._live_bytes = self.peak_bytes = 0
         self._buffers_met, self._ended = 0, deque()
-        self._events, self.step, self.workspace = [], 0, workspace
-        self.transcript = Transcript()
         self._live, self._peak = dict.fromkeys(ROLES, 0), dict.fromkeys(ROLES, 0)
         self._at_peak = dict(self._live)
         self._buffers = {}  # id of the owning array -> Buffer
         self._held = {}  # holder -> ids of the owning arrays that it holds
         self._ends = {}  # id of a node that holds something -> the reference that tells of its end
         self._replay_holders = set()
-        self._started_tracemalloc = False
         self._ignored = {id(memory_owner(tensor.data)): tensor for tensor in ignore}
 
     live_activations = settled("_live_activations", "buffers held by the tape or a replay")
     live_activation_bytes = settled("_live_activation_bytes", "bytes of these")
     live_buffers = settled("_live_buffers", "all buffers that are alive")
     live_bytes = settled("_live_bytes", "bytes of these")
-    events = settled("_events", "everything that happened, in order")
-
     def __enter__(self):
         context = local.context
-        if self.workspace and not tracemalloc.is_tracing():
-            tracemalloc.start()
-            self._started_tracemalloc = True
         speak_to_all(context, (*context.tracers, self))
         return self
 
@@ -165,9 +112,6 @@ class Tracer:
         tracers = list(context.tracers)
         del tracers[len(tracers) - 1 - tracers[::-1].index(self)]
         speak_to_all(context, tuple(tracers))
-        if self._started_tracemalloc and self not in tracers:
-            tracemalloc.stop()
-            self._started_tracemalloc = False
 
     def __repr__(self):
         return (
@@ -183,52 +127,6 @@ class Tracer:
     def peak(self, role: str) -> int:
         """The most bytes of one role that were alive at any moment."""
         return self._peak[role]
-
-    def report(self) -> str:
-        """A table of bytes by role: now, at the moment of the highest total, and each role's own highest."""
-        self._settle()
-        rows = [
-            (role, *(f"{figures[role]:,}" for figures in (self._live, self._at_peak, self._peak)))
-            for role in ROLES
-            if self._peak[role]
-        ]
-        rows.append(("all", f"{self._live_bytes:,}", f"{self.peak_bytes:,}", f"{self.peak_bytes:,}"))
-        note = (
-            f"activations: {self._live_activations} live now, {self.peak_activations} at the peak; "
-            f"ops replayed: {self.replayed_ops}; buffers at the peak: {self.peak_buffers} "
-            f"({bytes_text(self.peak_bytes)})\n"
-            "Columns are bytes: alive now, alive when the total was highest, and the role's own highest."
-        )
-        return table(("role", "now", "at the peak", "own peak"), rows, right=(1, 2, 3), note=note)
-
-    def plot(self, path=None, what="bytes"):
-        """Draw the memory curve of this run, stacked by role, with its phases and its peak.
-
-        path  an .svg, .png or .pdf file, which is returned; None: the figure is returned, and a notebook shows it
-        what  "bytes": all live bytes; "activations": how many are live
-
-        Without matplotlib the curve is printed as text; a file is then a MinigradError, which says how to get it.
-        """
-        from ..view.curves import plot_or_print
-
-        return plot_or_print(self, path, what)
-
-    def spacetime(self, path=None):
-        """Draw which layer ran when, and what was live then, as SVG text: a column a layer, a row a step.
-
-        path  where to save it too: an .svg file
-
-        For a chain of layers, run by checkpoint_sequential or an nn.Sequential. ArgumentError if there is none.
-        """
-        from ..view.spacetime import draw, from_run
-
-        return draw(from_run(self), path)
-
-    def to_html(self, path):
-        """Write the player, an HTML file in which one goes through this run step by step; returns the path."""
-        from ..view.player import write
-
-        return write(path, self)
 
     # ---- what the engine tells ---------------------------------------------------------------------
 
@@ -329,9 +227,9 @@ class Tracer:
         """A checkpoint keeps, itself, values that a policy chose, and copies; `node` is its first output."""
         self._settle()
         for line, array in family.kept.items():
-            if isinstance(array, SlowCopy):
+            if not is_array(array):  # a copy in slow memory
                 self._name(self._see(array.array, "offloaded"), line, array.array)
-            elif is_array(array):
+            else:
                 buffer = self._see(array, "boundary", "" if line.op is None else line.op.name, line.layer)
                 self._hold_as_boundary(buffer, array, family, node)
 
@@ -383,20 +281,6 @@ class Tracer:
         self._settle()
         array = array._data if isinstance(array, Tensor) else array
         self._see(array, "gradient", "" if node.op is None else node.op.name, node.layer)
-
-    def measured(self, function, *args, **kwargs):
-        """Call `function`, and book what it allocates beyond its result as workspace."""
-        self._settle()
-        result, transient = allocated_by(function, *args, **kwargs)
-        known = id(memory_owner(result)) in self._buffers if is_array(result) else True
-        space = max(0, transient - (0 if known else memory_owner(result).nbytes))
-        self._live["workspace"] = space
-        self._peak["workspace"] = max(self._peak["workspace"], space)
-        if self._live_bytes + transient > self.peak_bytes:
-            self.peak_bytes = self._live_bytes + transient
-            self._at_peak = dict(self._live)
-        self._live["workspace"] = 0
-        return result
 
     def _settle(self):
         """Book the ends that have come since, in their order."""
@@ -501,8 +385,7 @@ class Tracer:
         self._note(kind, buffer.number, buffer.op, buffer.layer, buffer.role, nbytes, buffer.value, buffer.index)
 
     def _note(self, kind, number, op, layer, role, nbytes, value, buffer=NONE):
-        about = kind, number, op, layer, role, nbytes, self._live_bytes, self._live_activations, value, buffer
-        self._events.append(Event(self.step, local.context.phase, *about))
+        """Something has happened; a recorder writes it down."""
 
 
 def speak_to_all(context, watching=None, budget=NONE):
@@ -537,14 +420,6 @@ class Together:
                 getattr(tracer, name)(*args)
 
         return tell
-
-
-def allocated_by(function, *args, **kwargs):
-    """(result of the call, the most bytes that were allocated at once during it), by tracemalloc, which must run."""
-    before = tracemalloc.get_traced_memory()[0]
-    tracemalloc.reset_peak()
-    result = function(*args, **kwargs)
-    return result, tracemalloc.get_traced_memory()[1] - before
 
 
 def role_of(node):

@@ -11,13 +11,12 @@ import threading
 import weakref
 
 from ..errors import MinigradError
-from ..retention.advice import is_held_constant, warn_if_whole
-from ..retention.offload import SlowCopy, fetch_ahead, remember
+from .device import is_array
 from .gradients import add_gradients, call_hooks, fit, has_nan, own, passed_on, plus, read_array, read_tensor
 from .messages import freed_error, locate, nan_error, vjp_error
-from .modes import local
+from .modes import advisers, local
 from .replay import Work, constant_like, execute
-from .tape import hollow, next_number, reachable, ways_down
+from .tape import hollow, is_held_constant, next_number, reachable, ways_down
 from .tensor import Tensor, protected
 
 
@@ -107,15 +106,13 @@ class Sweep:
         if node.freed:
             raise freed_error(node)
         gradient = self.grads.pop(node)
-        if node.alias is not None and node not in self.at_home:
+        if node.extras is not None and node.alias is not None and node not in self.at_home:
             self.give(node.alias, gradient)  # an earlier walk has made it: its gradient belongs to the output itself
             return "op", node, gradient, [], 0
         if node.body is not None:
             return self.checkpoint(node, gradient)
-        if node.hooks:
-            gradient = call_hooks(node, gradient, self.create_graph)
-        if node.holder is not None or self.targets:
-            self.watch(node, gradient)
+        if node.extras is not None or self.targets:
+            gradient = self.arrived(node, gradient)
         if self.wanted is not None and self.wanted.isdisjoint(node.inputs):
             return "op", node, gradient, [], 0  # a target, and nothing below it is one: it is not passed
         tracer = self.context.tracer
@@ -157,6 +154,14 @@ class Sweep:
                 heapq.heappush(self.heap, (-source.number, source))
         freed = self.release(node)
         return None if results is None else ("op", node, gradient, results, freed)
+
+    def arrived(self, node, gradient):
+        """The gradient of a node is whole, and somebody may want to see it."""
+        if node.hooks:
+            gradient = call_hooks(node, gradient, self.create_graph)
+        if node.holder is not None or self.targets:
+            self.watch(node, gradient)
+        return gradient
 
     def step_in_modes(self, node):
         """A step with the thread's modes as a backward wants them; the caller's own modes come back after it."""
@@ -215,8 +220,8 @@ class Sweep:
             sibling = heapq.heappop(self.heap)[1]
             gradients[sibling] = self.grads.pop(sibling)
         if self.wanted is not None and not any(map(self.goes_below, gradients)):
-            for sibling, gradient in gradients.items():
-                self.arrive(sibling, gradient)
+            for sibling, whole in gradients.items():
+                self.arrived(sibling.origin, whole)  # a target, and nothing of interest below it
             return "op", node, gradients[node], [], 0
         return self.replay(node, gradients)
 
@@ -229,18 +234,11 @@ class Sweep:
             node = line
         return False
 
-    def arrive(self, sibling, gradient):
-        """An output of a checkpoint is a target, with nothing of interest below it: its gradient is whole."""
-        line = sibling.origin
-        if line.hooks:
-            gradient = call_hooks(line, gradient, self.create_graph)
-        self.watch(line, gradient)
-
     def replay(self, node, gradients):
         """Replay a checkpoint and let its fresh nodes take over the gradients of its outputs."""
         body = node.body.for_replay()
         output = {sibling: output_of(sibling) for sibling in gradients}
-        live = {line: array for line, array in node.needs.kept.items() if not isinstance(array, SlowCopy)}
+        live = {line: array for line, array in node.needs.kept.items() if is_array(array)}
         if not body.manner.whole:
             live.update((line, sibling.out) for sibling, line in output.items() if sibling.out is not None)
         work = Work(body, sweep=output.values(), live=live)
@@ -250,7 +248,8 @@ class Sweep:
             if source in work.read and source not in node.needs.kept:
                 values[source] = read_array(actual, work.oldest[source] if actual.op is None else node)
         if self.replays == 0 and not self.grads and self.wanted is None:
-            warn_if_whole(node, body, live, self.buffers_freed)
+            for adviser in advisers:
+                adviser.replays(node, body, live, self.buffers_freed)
         self.replays += 1
         live.clear()
         if self.context.tracer is not None:
@@ -263,7 +262,7 @@ class Sweep:
             if sibling.freed:
                 sibling.inputs = tuple([kept_input(actual, source in work.taped) for source, actual in inputs.items()])
         if copies:
-            fetch_ahead(node, body.manner.window)
+            body.manner.slow.fetch_ahead(node)
         fresh = inputs | {source: bring_back(source, copy, values, inputs) for source, copy in copies.items()}
         self.run_again(body, work, values, fresh)
         copies.clear()  # until now they were there for checkpoints inside this one
@@ -361,7 +360,7 @@ def bring_back(source, copy, values, inputs):
     actual = inputs[source]
     if actual.op is None:  # a hollow twin, which stands for it elsewhere too, and stays hollow
         actual = constant_like(actual, values[source])
-    remember(actual, copy)
+    copy.stands_for(actual)
     if local.context.tracer is not None:
         local.context.tracer.taken_over({source: values[source]}, values)
     return actual

@@ -1,6 +1,6 @@
 """Modules that hold other modules in order."""
 
-from ..engine.checkpoint import checkpoint_sequential
+from ..chain.sequential import checkpoint_sequential
 from ..errors import ArgumentError, IndexingError
 from ..schedules import as_schedule
 from .module import Module, members

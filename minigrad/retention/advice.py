@@ -5,6 +5,7 @@ there is, so that its replay brings everything back at once, costs it for nothin
 """
 
 from ..engine.messages import warn_policy, warn_useless, warn_whole
+from ..engine.modes import advisers
 from ..engine.replay import Call
 
 
@@ -13,16 +14,16 @@ def warn_if_useless(region, body, work, chosen):
 
     With a policy, whose choice is `chosen`, bytes are compared: it may well keep fewer, but larger buffers.
     """
-    if body.manner.window is not None:
+    if body.manner.slow is not None:
         return  # what is kept leaves the fast memory
-    plain = buffers_of_plain_taping(body)
     kept = [s for s in body.boundary if s in work.read and not is_parameter(s)]
     if chosen:
-        here, there = (sum(node.nbytes for node in nodes if is_new(node)) for nodes in ([*kept, *chosen], plain))
+        here = sum(node.nbytes for node in (*kept, *chosen) if is_new(node))
+        there = sum(node.nbytes for node in buffers_of_plain_taping(body) if is_new(node))
         if here > there:
             warn_policy(region, len(chosen), here, there)
-    elif sum(map(is_new, plain)) <= sum(map(is_new, kept)):
-        warn_useless(region, len(kept), len(plain))
+    elif not keeps_more_than(body, sum(map(is_new, kept))):
+        warn_useless(region, len(kept), len(buffers_of_plain_taping(body)))
 
 
 def warn_if_whole(node, body, live, freed):
@@ -44,10 +45,21 @@ def is_new(node):
     return node.op is None or node.out is None
 
 
-def buffers_of_plain_taping(body):
-    """The nodes, parameters aside, whose buffers the tape would keep if the body were no checkpoint."""
+def keeps_more_than(body, count):
+    """Whether the tape would keep more buffers than that; looks no further than it must."""
+    found = set()
+    for first in range(0, len(body.lines), count + 1):
+        lines = body.lines[first : first + count + 1]
+        found.update(node for node in buffers_of_plain_taping(body, lines) if is_new(node))
+        if len(found) > count:
+            return True
+    return False
+
+
+def buffers_of_plain_taping(body, lines=None):
+    """The nodes, parameters aside, whose buffers the tape would keep of a body, or of these lines of it."""
     kept = set()
-    for line in body.lines:
+    for line in body.lines if lines is None else lines:
         if isinstance(line, Call):
             work = line.body.work(sweep=[o for o in line.body.outputs if o.requires_grad])
             kept.update(s for s, b in zip(line.inputs, line.body.boundary, strict=True) if b in work.read)
@@ -55,11 +67,6 @@ def buffers_of_plain_taping(body):
             kept.update(line.inputs[i] for i in line.needs.inputs)
             kept.update([line] if line.needs.out else [])
     return {node for node in kept if node.dtype is not None and not is_parameter(node)}
-
-
-def is_held_constant(node):
-    """Whether this input is a constant whose data its reader keeps."""
-    return node.op is None and node.dtype is not None and node.out is not None and node.role == "input"
 
 
 def replay_peak(body):
@@ -76,3 +83,16 @@ def replay_peak(body):
             kept.update([line] if line.needs.out else [])
         live.difference_update([source for source in work.drops[line] if source not in kept])
     return peak
+
+
+class Advice:
+    """What the engine tells of checkpoints (engine.modes.advisers)."""
+
+    def checkpointed(self, region, body, work, kept):
+        warn_if_useless(region, body, work, kept)
+
+    def replays(self, node, body, live, freed):
+        warn_if_whole(node, body, live, freed)
+
+
+advisers.append(Advice())

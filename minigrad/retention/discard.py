@@ -9,7 +9,9 @@ Of an output that is the boundary of another checkpoint there is no need to ask 
 Source: Megatron-LM calls it "checkpoint without output", for the norms and activations in front of a matmul.
 """
 
+from ..engine.gradients import read_array
 from ..engine.modes import local
+from ..engine.replay import Work, execute, results
 from ..engine.tape import Node
 
 
@@ -27,13 +29,22 @@ class Discarding(Node):
         if array is None:
             self.restored = None
 
+    def __init__(self, *fields):
+        super().__init__(*fields)
+        self.keeper = DISCARDED
 
-def keep(node, array):
-    """Let the tape hold the value of a node, also of one that would not take it."""
-    if type(node) is Discarding:
-        node.restored = array
-    else:
-        node.out = array
+    def hold(self, array):
+        self.restored = array
+
+
+class Discarded:
+    """The keeper of all outputs that the tape does not hold."""
+
+    def bring_back(self, node, reader):
+        return restore(node, read_array)
+
+
+DISCARDED = Discarded()
 
 
 def restore(node, read):
@@ -41,8 +52,6 @@ def restore(node, read):
 
     read  read(source, reader) gives the value of a node
     """
-    from ..engine.replay import Work, results
-
     body, family, context = node.body, node.needs, local.context
     output = body.outputs[node.attrs["index"]]
     inside = {result for line in body.lines for result in results(line)}
@@ -67,8 +76,6 @@ def restore(node, read):
 
 def run_for_values(body, work, values):
     """Execute a replay that writes nothing on the tape."""
-    from ..engine.replay import execute
-
     context = local.context
     phase, context.phase = context.phase, "replay"
     try:

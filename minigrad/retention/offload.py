@@ -16,6 +16,27 @@ from ..engine.modes import local
 _copies = weakref.WeakKeyDictionary()  # node -> weak reference to the copy of its value
 
 
+class Offload:
+    """Slow memory for the boundary of a checkpoint: which of it goes there, and what is fetched ahead.
+
+    window  how many boundaries are at hand when one is replayed: its own, and those of the next older ones
+    """
+
+    __slots__ = ("window",)
+
+    def __init__(self, window):
+        self.window = window
+
+    def wants(self, node, given):
+        return can_be_offloaded(node, given)
+
+    def store(self, node, array):
+        return offload(node, array)
+
+    def fetch_ahead(self, node):
+        fetch_ahead(node, self.window)
+
+
 class SlowCopy:
     """The value of one node in slow memory.
 
@@ -31,6 +52,10 @@ class SlowCopy:
     @property
     def nbytes(self):
         return self.array.nbytes
+
+    def stands_for(self, node):
+        """Another node has the value now; another checkpoint that wants it in slow memory need not copy."""
+        _copies[node] = weakref.ref(self)
 
     def fetch(self):
         """Bring the value back ahead of its use; returns it."""
@@ -55,15 +80,10 @@ def offload(node, array) -> SlowCopy:
     copy = None if known is None else known()
     if copy is None:
         copy = SlowCopy(transfer(array, "cpu"), device_of(array))
-        remember(node, copy)
+        copy.stands_for(node)
         if local.context.tracer is not None:
             local.context.tracer.offloaded(copy)
     return copy
-
-
-def remember(node, copy):
-    """Another node has the value that was copied; another checkpoint that wants it in slow memory need not copy."""
-    _copies[node] = weakref.ref(copy)
 
 
 def can_be_offloaded(node, given) -> bool:

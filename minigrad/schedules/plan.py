@@ -93,7 +93,7 @@ class Plan:
         >>> mg.schedules.uniform(10).plan(100).draw().startswith("<svg")
         True
         """
-        spacetime = door("spacetime")
+        spacetime = door("view.spacetime")
         return spacetime.draw(spacetime.from_plan(self), path)
 
     def to_json(self, max_depth: int | None = None) -> str:

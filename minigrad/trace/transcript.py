@@ -21,8 +21,7 @@ from typing import NamedTuple
 from ..engine.modes import local
 from ..engine.place import line_number, user_position
 from ..engine.tensor import Tensor
-
-NONE = -1
+from ..engine.tracer import NONE
 
 
 class Function(NamedTuple):

@@ -8,11 +8,11 @@ import warnings
 from pathlib import Path
 
 from .. import schedules as make
-from ..engine.checkpoint import checkpoint_sequential
-from ..engine.tracer import Tracer
+from ..chain.sequential import checkpoint_sequential
 from ..errors import CheckpointWarning
 from ..ops.create import eye, ones
 from ..schedules.schedule import whole_number
+from ..trace.recorder import Tracer
 from . import curves, sweeps, tradeoff
 
 WIDTH, BATCH = 64, 500

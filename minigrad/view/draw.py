@@ -140,4 +140,4 @@ def import_graphviz():
 def import_diagram():
     """The class of what is returned, which needs graphviz too."""
     import_graphviz()
-    return door("diagram").Diagram
+    return door("view.diagram").Diagram

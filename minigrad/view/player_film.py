@@ -10,8 +10,8 @@ import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ..engine.tracer import Tracer
 from ..errors import ArgumentError
+from ..trace.recorder import Tracer
 from .palette import STATES
 
 KINDS = {"op": "forward", "replayed": "replay", "vjp": "backward"}

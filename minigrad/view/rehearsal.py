@@ -11,9 +11,10 @@ tracer of its own as if it were let go.
 from ..budget.eviction import entry_of
 from ..engine.modes import local
 from ..engine.tape import next_number, reachable
-from ..engine.tracer import Tracer, speak_to_all
+from ..engine.tracer import speak_to_all
 from ..engine.walk import Sweep
 from ..retention.offload import SlowCopy
+from ..trace.recorder import Tracer
 from ..trace.saved import read_in_backward
 
 
