@@ -10,6 +10,7 @@ DOORS = {
     "view.curves": "Tracer.plot",
     "view.player": "Tracer.to_html",
     "view.spacetime": "Tracer.spacetime, Plan.draw",
+    "view.diagram": "mg.draw, which needs graphviz",
 }  # module -> who asks for it
 
 

@@ -152,12 +152,10 @@ def table_row(name, schedule, tracer, ratio):
 
 def draw(network, data, runs, folder):
     """The two pictures: the network with its checkpoints, and the two memory curves."""
-    from minigrad.view import curves
-
     images, labels = mg.tensor(data[0][:MEASURED], name="digits"), mg.tensor(data[1][:MEASURED], name="labels")
     loss = loss_of(network, images, labels, schedules.uniform(10))
     mg.render(loss, folder / "network.svg", level="layer")
-    curves.plot_runs(runs, folder / "memory.svg")
+    mg.view.curves.plot_runs(runs, folder / "memory.svg")
 
 
 # ---- The program -------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import weakref
 
 from ..engine.modes import local
 from ..trace.recorder import Tracer
+from ..view import player
 from .step import run_script
 
 
@@ -132,8 +133,6 @@ def status_of(end) -> int:
 
 def write_page(passes, path):
     """Write the player of the passes, and say where it is."""
-    from ..view import player  # when there is something to show
-
     path.parent.mkdir(parents=True, exist_ok=True)
     names = [""] if len(passes) == 1 else [f"pass {number}" for number in range(1, len(passes) + 1)]
     player.write(path, dict(zip(names, passes, strict=True)))

@@ -23,6 +23,7 @@ from .tiers import h_revolve, multistage, offloaded
 from .layer_costs import LayerCosts
 from .hetero import hetero
 from .exhaustive import exhaustive_optimum
+from .reading import from_json
 
 __all__ = [
     "Schedule", "Plan", "store_all", "from_input", "uniform", "every", "torch_compatible", "sqrt", "triangular",
@@ -30,12 +31,3 @@ __all__ = [
     "as_schedule", "from_json",
     "LayerCosts", "hetero", "exhaustive_optimum",
 ]  # fmt: skip
-
-
-def __getattr__(name):
-    """Reading plans from JSON is imported when it is first asked for."""
-    if name != "from_json":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .report import from_json
-
-    return from_json

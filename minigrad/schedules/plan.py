@@ -10,7 +10,9 @@ recursion: a tree may be as deep as the chain is long.
 
 from typing import NamedTuple
 
+from ..doors import door
 from ..errors import ArgumentError
+from . import report, translate
 
 
 class Cost(NamedTuple):
@@ -66,9 +68,7 @@ class Plan:
         )
 
     def __str__(self):
-        from .report import as_text  # here, because report needs what needs this file
-
-        return as_text(self)
+        return report.as_text(self)
 
     def tree(self, max_depth: int = 6, max_rows: int = 24) -> str:
         """The tree of stretches as a table, outer levels first: `max_depth` of them, at most 15, in `max_rows` rows.
@@ -80,9 +80,7 @@ class Plan:
         ├─ 1-90    9 x 10  9 checkpoints
         └─ 91-100      10  taped in full
         """
-        from .report import draw
-
-        return draw(self, max_depth, max_rows)
+        return report.draw(self, max_depth, max_rows)
 
     def draw(self, path=None):
         """Draw which layer runs when, and what is live then, as SVG text: a column a layer, a row a step.
@@ -95,33 +93,23 @@ class Plan:
         >>> mg.schedules.uniform(10).plan(100).draw().startswith("<svg")
         True
         """
-        from ..view.spacetime import (
-            draw,  # pictures are imported when somebody wants one
-            from_plan,  # pictures are imported when somebody wants one
-        )
-
-        return draw(from_plan(self), path)
+        spacetime = door("view.spacetime")
+        return spacetime.draw(spacetime.from_plan(self), path)
 
     def to_json(self, max_depth: int | None = None) -> str:
         """The plan as JSON, numbers and tree; `mg.schedules.from_json` makes a Schedule of it again.
 
         max_depth   write so many levels only; the tree then cannot be read back
         """
-        from .report import to_json
-
-        return to_json(self, max_depth)
+        return report.to_json(self, max_depth)
 
     def torch_code(self) -> str:
         """A PyTorch program that runs a list of layers with the same checkpoints."""
-        from .translate import torch_code
-
-        return torch_code(self)
+        return translate.torch_code(self)
 
     def jax_code(self) -> str:
         """A JAX program that runs a list of layers with the same checkpoints."""
-        from .translate import jax_code
-
-        return jax_code(self)
+        return translate.jax_code(self)
 
 
 class Stretch(NamedTuple):
@@ -129,7 +117,7 @@ class Stretch(NamedTuple):
 
     replayed   False for the first run of the whole chain
     slow_input its input is in slow memory
-    older      boundaries in slow memory that are older, as far as their number matters for fetching ahead
+    older      boundaries in slow memory that are older, at most as many as the widest window fetches ahead
     """
 
     schedule: object
@@ -150,8 +138,12 @@ def count_plan(schedule, n) -> Plan:
 
 
 def count(root) -> Cost:
-    """The cost of a stretch; those inside it are counted first, each once."""
-    known, waiting, asked = {}, [root], {}
+    """The cost of a stretch; those inside it are counted first, each once.
+
+    How many older boundaries matter depends on the widest window of the tree, however deep it lies. It is not known
+    before the tree has been walked: a window wider than those met so far begins the count afresh.
+    """
+    known, waiting, asked, widest = {}, [root], {}, 1
     while waiting:
         stretch = waiting[-1]
         schedule, n = stretch.schedule, stretch.length
@@ -160,7 +152,11 @@ def count(root) -> Cost:
             continue
         if stretch not in asked:
             parts = schedule.parts_of_replay(n) if stretch.replayed else schedule.parts(n)
-            asked[stretch] = parts, inner_stretches(stretch, parts)
+            window = max([inner.offload or 1 for _, inner in parts if inner is not None], default=1)
+            if window > widest:
+                known, waiting, asked, widest = {}, [root], {}, window
+                continue
+            asked[stretch] = parts, inner_stretches(stretch, parts, widest)
         parts, inner = asked[stretch]
         missing = [one for one in inner if one is not None and one not in known]
         if any(one in asked for one in missing):
@@ -181,15 +177,15 @@ def goes_slow(stretch, index, schedule):
     return index > 0 or stretch.slow_input or not stretch.replayed
 
 
-def inner_stretches(stretch, parts):
-    """For each part the stretch that its replay is, None for a taped one."""
+def inner_stretches(stretch, parts, widest):
+    """For each part the stretch that its replay is, None for a taped one; `widest` is the widest window of all."""
     inner, older = [], stretch.older
     for index, (length, schedule) in enumerate(parts):
         if schedule is None:
             inner.append(None)
             continue
         is_slow = goes_slow(stretch, index, schedule)
-        inner.append(Stretch(schedule, length, True, is_slow, min(older, (schedule.offload or 1) - 1)))
+        inner.append(Stretch(schedule, length, True, is_slow, min(older, widest - 1)))
         older += is_slow
     return inner
 

@@ -5,7 +5,7 @@ picture is asked for.
 """
 
 from .curves import plot_run, plot_runs
-from .dot import render
 from .draw import draw
+from .render import render
 
 __all__ = ["draw", "render", "plot_run", "plot_runs"]

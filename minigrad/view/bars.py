@@ -11,7 +11,7 @@ from ..errors import ArgumentError
 from ..schedules.schedule import whole_number
 from ..table import WIDTH
 from .columns import check, columns, folded, highest
-from .curves import check_runs, measure, run_facts, run_title, runs_title
+from .findings import check_runs, measure, run_facts, run_title, runs_title
 from .sweeps import best_segments, measured_points, plans_of_segments, point_of, spread, sweep_facts, sweep_title
 
 LYING = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")  # growing to the right, by eighths of a column

@@ -7,6 +7,7 @@ What is shown is found in boxes.py (values), layers.py (the nn tree) and moment.
 written, in labels.py; how it looks, in looks.py, with the colours of palette.py. picture.py puts it together.
 """
 
+from ..doors import door
 from ..engine.tape import Node
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, MinigradError
@@ -139,6 +140,4 @@ def import_graphviz():
 def import_diagram():
     """The class of what is returned, which needs graphviz too."""
     import_graphviz()
-    from .diagram import Diagram
-
-    return Diagram
+    return door("view.diagram").Diagram

@@ -22,7 +22,7 @@ from ..errors import ArgumentError
 from ..table import bytes_text
 from ..trace.transcript import NONE
 from . import player_film, player_graph
-from .curves import runs_facts, runs_title
+from .findings import runs_facts, runs_title
 from .palette import HANDS, STATES, role_words, style_sheet
 
 PAGE = Path(__file__).parent / "page"

@@ -30,6 +30,7 @@ from .glance import (
 from .goals import ToAnotherLayer, ToReplay, ToStep, ToTheEnd, ToWord, words_for
 from .journey import Journey
 from .rehearsal import is_under_a_budget, peak_ahead
+from .render import render
 
 ABOUT = (
     "A beginning that is unambiguous will do: n, u tanh, c. An empty line repeats the last command.",
@@ -334,8 +335,6 @@ class Stepper(cmd.Cmd):
 
     def do_graph(self, path):
         """graph [FILE]: draw the tape of this moment into FILE; .svg, .png or .dot (default: step-N.svg)"""
-        from .dot import render  # graphviz is imported when somebody draws
-
         try:
             moment = self.journey.moment
             self.say(f"wrote {render(self.journey.roots(), path or f'step-{moment.number}.svg', at=moment)}")
