@@ -38,7 +38,7 @@ class Deposit:
 
     def arrived(self, node, gradient):
         """The gradient of a node is whole."""
-        if node.holder is not None:
+        if node.extras is not None and node.extras.holder is not None:
             self.deposits.append((node, gradient if node.op is None else passed_on(gradient)))
 
     def replayed(self, fresh, leading):
@@ -48,7 +48,7 @@ class Deposit:
         """Give the Tensors their gradients; returns what they are: (Tensor, its `.grad`) pairs."""
         totals = {}
         for node, gradient in self.deposits:
-            tensor = node.holder()
+            tensor = node.extras.holder()
             if tensor is not None:
                 if watched:
                     gradient = passed_on(gradient)  # whoever looks at the steps has this array too

@@ -262,7 +262,8 @@ def execute(body, work, values, fresh=None, kept=None):
     fresh   node of the body -> node of the tape, to be filled; None to compute only
     kept    line -> array, to be filled with what the body's policy wants kept; None for nothing
     """
-    tracer, digests, runs = local.context.tracer, body.manner.digests, work.runs
+    tracer, region = local.context.tracer, local.context.region
+    digests, runs, taped, drops = body.manner.digests, work.runs, work.taped, work.drops
     for line in body.lines:
         is_call = line.body is not None
         kept_inside = {} if is_call else None
@@ -281,11 +282,11 @@ def execute(body, work, values, fresh=None, kept=None):
             out = None
         if fresh is not None and is_call and line in work.replays:
             tape_call(line, work.replays[line], values, fresh, kept_inside)
-        elif fresh is not None and line in work.taped:
+        elif fresh is not None and line in taped:
             tape_op(line, values, fresh)
-            if local.context.region is not None and line in values and line not in work.runs:
-                local.context.region.given[fresh[line]] = values[line]
-        for source in work.drops[line]:
+            if region is not None and line in values and line not in runs:
+                region.given[fresh[line]] = values[line]
+        for source in drops[line]:
             if values.pop(source, None) is not None and tracer is not None:
                 tracer.dropped(values, source)
 
@@ -304,13 +305,19 @@ def advance(call, work, values, kept):
 
 def tape_op(line, values, fresh):
     """Write one op of a body on the tape again."""
-    inputs = [fresh_input(source, values, fresh) for source in line.inputs]
-    arrays = [source.out if source.dtype is None else values.get(source) for source in line.inputs]
+    inputs, arrays = [], []
+    for source in line.inputs:
+        if source.dtype is None:
+            inputs.append(source)
+            arrays.append(source.out)
+        else:
+            inputs.append(fresh[source] if source in fresh else fresh_input(source, values, fresh))
+            arrays.append(values.get(source))
     node = record(
         line.op, line.attrs, inputs, arrays, values.get(line), line.shape, line.dtype, line.needs,
         line.layer, line.code, line.offset, local.context,
     )  # fmt: skip
-    fresh[line] = with_watchers(node, line, fresh)
+    fresh[line] = node if line.extras is None else with_watchers(node, line, fresh)
 
 
 def tape_call(call, work, values, fresh, kept):
@@ -347,10 +354,9 @@ def constant_like(source, array):
 
 def with_watchers(node, line, fresh):
     """`node` with the hooks, the name and the holder of a gradient that were put on the body's line."""
-    if line.extras is not None:
-        node.hooks, node.holder, node.name = line.hooks, line.holder, line.name
-        if line.alias is not None:
-            node.alias = fresh.get(line.alias)
+    node.hooks, node.holder, node.name = line.hooks, line.holder, line.name
+    if line.alias is not None:
+        node.alias = fresh.get(line.alias)
     return node
 
 

@@ -112,7 +112,7 @@ class Sweep:
         if node.freed:
             raise freed_error(node)
         gradient, destination = self.grads.pop(node), self.destination
-        if node.extras is not None and node.alias is not None and node not in self.at_home:
+        if node.extras is not None and node.extras.alias is not None and node not in self.at_home:
             self.give(node.alias, gradient)  # an earlier walk has made it: its gradient belongs to the output itself
             return "op", node, gradient, [], 0
         if node.body is not None:
@@ -120,7 +120,7 @@ class Sweep:
         vjps, pending, leaves = node.needs.vjps, self.grads, destination.leaves
         results = [] if self.watched else None
         if node.extras is not None or destination.wanted is not None:
-            if node.hooks:
+            if node.extras is not None and node.extras.hooks:
                 gradient = call_hooks(node, gradient, self.arithmetic)
             destination.arrived(node, gradient)
             vjps = destination.followed(node)
@@ -175,7 +175,7 @@ class Sweep:
 
     def arrived(self, node, gradient):
         """The gradient of a node is whole, and somebody may want to see it."""
-        if node.hooks:
+        if node.extras is not None and node.extras.hooks:
             gradient = call_hooks(node, gradient, self.arithmetic)
         self.destination.arrived(node, gradient)
         return gradient
