@@ -10,7 +10,7 @@ import functools
 import numpy
 
 from ..errors import ArgumentError, NoGradientError, ShapeError
-from .device import array_module
+from .device import LONG, array_module, total
 from .messages import freed_error, overwritten_error, vjp_shape_error
 from .modes import Mode, local
 from .tensor import Tensor, as_operand, frozen, protected, refuse_smuggled
@@ -163,8 +163,8 @@ def has_nan(gradient) -> bool:
 
 def plus(a, b):
     """a + b; NumPy makes a scalar of the sum of two 0-d arrays, and this makes it an array again."""
-    total = a + b
-    return numpy.asarray(total) if isinstance(total, numpy.generic) else total
+    both = a + b
+    return numpy.asarray(both) if isinstance(both, numpy.generic) else both
 
 
 def fit(result, source, node, vjp):
@@ -173,8 +173,10 @@ def fit(result, source, node, vjp):
         axes = broadcast_axes(result.shape, source.shape)
         if axes is None:
             raise vjp_shape_error(node, vjp, result.shape, source.shape)
-        # add.reduce is what the method calls in the end
-        result = numpy.add.reduce(result, axes) if type(result) is numpy.ndarray else result.sum(axis=axes)
+        if type(result) is numpy.ndarray and result.size < LONG and result.itemsize > 2:
+            result = numpy.add.reduce(result, axes)  # what the method calls in the end
+        else:
+            result = result.sum(axis=axes) if isinstance(result, Tensor) else total(result, axes)
         if result.shape != source.shape:
             result = result.reshape(source.shape)
     if not source.shape and isinstance(result, numpy.generic):  # what NumPy makes of a 0-d result

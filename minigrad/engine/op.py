@@ -118,6 +118,7 @@ class Op:
         self.arity = inputs or sum(p.default is p.empty and p.kind is not p.KEYWORD_ONLY for p in parameters)
         self.settings = set(self.parameters[self.arity :])
         self.vjps = {}
+        self.promote = None  # function(args, arrays) -> args of one dtype, or None if they are (ops/promotion.py)
         self._needs = {}
         if forward.__module__.startswith("minigrad.ops."):
             registry[self.name] = self
@@ -216,6 +217,10 @@ class Op:
             arrays = operands(self, args)
         if settings:
             settings = frozen_settings(self, settings)
+        if self.promote is not None and mask != bit - 1:
+            promoted = self.promote(args, arrays)
+            if promoted is not None:
+                return self(*promoted, **settings)
         out = run(self, arrays, settings, tracer)
         if tracer is not None:
             tracer.ran(self, args, arrays, out)

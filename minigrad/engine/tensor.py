@@ -221,8 +221,10 @@ class HookHandle:
         self._hooks, self._hook = hooks, hook
 
     def remove(self):
-        if self._hook in self._hooks:
+        """Take the hook off; once only, as another handle may stand for the same function."""
+        if self._hook is not None and self._hook in self._hooks:
             self._hooks.remove(self._hook)
+        self._hook = None
 
 
 def same_constant(leaf, array):
@@ -255,6 +257,11 @@ def as_operand(value):
     if isinstance(value, (bool, int, float)):
         return value
     if is_array(value):
+        if value.dtype.kind not in "fiub":
+            raise DtypeError(f"tensors hold floats, integers or booleans, not {value.dtype}; pass .real, or .imag")
+        if isinstance(value, (numpy.ma.MaskedArray, numpy.matrix)):
+            kind = type(value).__name__
+            raise ArgumentError(f"a {kind} has rules of its own; pass numpy.asarray(it), or what filled() gives")
         return frozen(value.copy())
     raise ArgumentError(f"expected a tensor, an array or a number, not {type(value).__name__}")
 

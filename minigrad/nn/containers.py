@@ -11,8 +11,22 @@ class Ordered(Module):
 
     def append(self, module):
         """Add a module at the end; returns this one."""
-        setattr(self, str(len(self)), checked(module))
+        setattr(self, self._free_name(), checked(module))
         return self
+
+    def insert(self, index, module):
+        """Put a module in front of the one at this index; those after it move up. Returns this one."""
+        modules = [child for _, child in members(self, Module)]
+        modules.insert(index, checked(module))
+        names = [name for name, _ in members(self, Module)]
+        self._put([*names, self._free_name()], modules)
+        return self
+
+    def pop(self, index=-1):
+        """Take out the module at an index, and return it."""
+        module = self[index]
+        del self[index]
+        return module
 
     def extend(self, modules):
         """Add several modules at the end; returns this one."""
@@ -37,6 +51,25 @@ class Ordered(Module):
 
     def __setitem__(self, index, module):
         setattr(self, self._name_at(index), checked(module))
+
+    def __delitem__(self, index):
+        named = members(self, Module)
+        names = [name for name, _ in named][index] if isinstance(index, slice) else [self._name_at(index)]
+        left = [(name, module) for name, module in named if name not in names]
+        numbered = all(name.isdigit() for name, _ in named)
+        names = [str(i) for i in range(len(left))] if numbered else [name for name, _ in left]
+        self._put(names, [module for _, module in left])
+
+    def _put(self, names, modules):
+        """Let these be the children, in this order."""
+        for name, _ in members(self, Module):
+            delattr(self, name)
+        for name, module in zip(names, modules, strict=True):
+            setattr(self, name, module)
+
+    def _free_name(self):
+        """The number after the highest that a child has: of a part of a container, not its length."""
+        return str(max([int(name) for name, _ in members(self, Module) if name.isdigit()], default=len(self) - 1) + 1)
 
     def _name_at(self, index):
         names = [name for name, _ in members(self, Module)]

@@ -23,6 +23,7 @@ from .conv import conv1d, conv2d, conv_transpose2d
 from .pool import avg_pool2d, max_pool1d, max_pool2d
 from .normalization import batch_norm, layer_norm, rms_norm
 from .attention import attention_plain, scaled_dot_product_attention
+from . import promotion as _promotion  # tells ops which dtype to give
 
 __all__ = [
     # arithmetic

@@ -23,6 +23,7 @@ import math
 from ..engine.device import array_module
 from ..engine.op import op
 from ..errors import ArgumentError, ShapeError
+from .reduce import sum_
 from .shape import unsqueeze
 from .window import output_size, pair, places, positive, reach, single
 
@@ -62,7 +63,7 @@ def conv2d_wrt_weight(g, x, weight_shape, stride, padding, dilation, groups):
 
 @conv2d_.vjp("bias")
 def conv2d_wrt_bias(g):
-    return g.sum(axis=(0, 2, 3))
+    return sum_(g, axis=(0, 2, 3))
 
 
 @op
@@ -96,7 +97,7 @@ def conv_transpose2d_wrt_weight(g, y, weight_shape, stride, padding, dilation, g
 
 @conv_transpose2d_.vjp("bias")
 def conv_transpose2d_wrt_bias(g):
-    return g.sum(axis=(0, 2, 3))
+    return sum_(g, axis=(0, 2, 3))
 
 
 @op

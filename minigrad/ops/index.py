@@ -19,7 +19,7 @@ from ..engine.op import op
 from ..engine.tensor import Tensor, frozen
 from ..errors import DtypeError, IndexingError, ShapeError
 from .arithmetic import where_
-from .common import module_of
+from .common import module_of, narrow, wide
 from .defaults import get_default_dtype
 
 # ---- Patterns ----------------------------------------------------------------------------------------
@@ -113,9 +113,9 @@ def getitem(x, index):
 @op(inputs=4)
 def scatter(g, i=None, j=None, k=None, pattern=(), shape=()):
     """Zeros of `shape`, to which g is added at the index: the opposite of getitem. Keeps the index."""
-    out = array_module(g).zeros(shape, g.dtype)
-    add_at(out, filled(pattern, (i, j, k), g), g)
-    return out
+    out = array_module(g).zeros(shape, wide(g).dtype)
+    add_at(out, filled(pattern, (i, j, k), g), wide(g))
+    return narrow(out, g)
 
 
 @scatter.vjp("g")

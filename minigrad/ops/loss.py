@@ -4,7 +4,7 @@ The classifying losses compute from logits and never form probabilities first: d
 overflow, and log(0) cannot come up.
 """
 
-from ..engine.device import array_module
+from ..engine.device import array_module, total
 from ..engine.op import op
 from ..errors import ArgumentError, DtypeError, IndexingError, ShapeError
 from .activation import sigmoid
@@ -20,10 +20,10 @@ def reduced(losses, reduction, count):
     if reduction == "none":
         return losses
     if reduction == "sum":
-        return losses.sum()
+        return total(losses)
     if reduction == "mean":
         with quiet():  # the mean of no losses is nan
-            mean = wide(losses).sum() / count
+            mean = total(wide(losses)) / count
         return mean.astype(losses.dtype) if losses.dtype.kind == "f" else mean
     raise ArgumentError(f'reduction is "mean", "sum" or "none", not {reduction!r}')
 
@@ -45,10 +45,10 @@ def cross_entropy(logits, target, reduction="mean", ignore_index=-100):
     """
     target, counts = checked_target(logits, target, ignore_index)
     xp = array_module(logits)
-    shifted = logits - finite_maximum(logits, -1)
+    shifted = wide(logits) - finite_maximum(wide(logits), -1)
     with quiet():
-        losses = xp.log(xp.exp(shifted).sum(axis=-1)) - picked(shifted, target)
-    return reduced(xp.where(counts, losses, 0), reduction, counts.sum())
+        losses = xp.log(total(xp.exp(shifted), -1)) - picked(shifted, target)
+    return narrow(reduced(xp.where(counts, losses, 0), reduction, counts.sum()), logits)
 
 
 @cross_entropy.vjp("logits")

@@ -7,14 +7,16 @@ The tape keeps x, and with it the weight. The normalised values are cheap to com
 two of the three vjps: these compute them again.
 """
 
+import math
+
 from ..engine.device import array_module
 from ..engine.op import op
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, ShapeError
 from .arithmetic import add
-from .common import count, ints, narrow, wide
+from .common import count, ints, narrow, quiet, wide
 from .elementwise import sqrt
-from .reduce import mean
+from .reduce import mean, sum_
 
 
 def standardized(x, axes, eps):
@@ -23,9 +25,36 @@ def standardized(x, axes, eps):
     The variance is the biased one. float16 is computed in float32.
     """
     x = wide(x)
-    distance = x - mean(x, axis=axes, keepdims=True)
-    scale = 1 / sqrt(mean(distance * distance, axis=axes, keepdims=True) + eps)
+    middle = mean(x, axis=axes, keepdims=True)
+    distance = x - middle
+    with quiet():
+        spread = mean(distance * distance, axis=axes, keepdims=True)
+    if needs_care(spread, middle):
+        return standardized_with_care(distance, axes, eps)
+    scale = 1 / sqrt(spread + eps)
     return distance * scale, scale
+
+
+def needs_care(spread, middle):
+    """Whether a variance has overflowed, or may be made of what rounding has left of the mean."""
+    spread, middle = [part._data if isinstance(part, Tensor) else part for part in (spread, middle)]
+    with quiet():
+        rounding = 64 * array_module(spread).finfo(spread.dtype).eps * middle
+        is_plain = (spread < math.inf) & (spread > rounding * rounding)
+    return not bool(is_plain.all())
+
+
+def standardized_with_care(distance, axes, eps):
+    """The same from deviations whose mean is taken off once more, and which are scaled before they are squared."""
+    distance = distance - mean(distance, axis=axes, keepdims=True)
+    data = distance._data if isinstance(distance, Tensor) else distance
+    xp = array_module(data)
+    size = xp.abs(data).max(axis=axes, keepdims=True)
+    size = xp.where(xp.isfinite(size) & (size > 1), size, 1)  # a constant: what is standardized has none of it
+    small = distance / size
+    with quiet():
+        scale = 1 / sqrt(mean(small * small, axis=axes, keepdims=True) + eps / size / size)
+    return small * scale, scale / size
 
 
 def standardized_wrt_x(g, x, axes, eps):
@@ -98,7 +127,16 @@ def rms_norm_wrt_weight(g, x, axes, eps):
 
 def one_over_rms(x, axes, eps):
     x = wide(x)
-    return 1 / sqrt(mean(x * x, axis=axes, keepdims=True) + eps)
+    with quiet():
+        square = mean(x * x, axis=axes, keepdims=True)
+    data = square._data if isinstance(square, Tensor) else square
+    xp = array_module(data)
+    if bool(xp.isfinite(data).all()):
+        return 1 / sqrt(square + eps)
+    values = x._data if isinstance(x, Tensor) else x
+    size = xp.abs(values).max(axis=axes, keepdims=True)
+    size = xp.where(xp.isfinite(size) & (size > 1), size, 1)  # a constant, taken out before the square and put back
+    return 1 / sqrt(mean((x / size) * (x / size), axis=axes, keepdims=True) + eps / size / size) / size
 
 
 def rms_norm(x, normalized_shape, weight=None, eps=None):
@@ -146,12 +184,12 @@ def batch_norm_wrt_x(g, x, weight, eps):
 @batch_norm_.vjp("weight")
 def batch_norm_wrt_weight(g, x, eps):
     axes = all_but_channels(x)
-    return (g * standardized(x, axes, eps)[0]).sum(axis=axes)
+    return sum_(g * standardized(x, axes, eps)[0], axis=axes)
 
 
 @batch_norm_.vjp("bias")
 def batch_norm_wrt_bias(g):
-    return wide(g).sum(axis=all_but_channels(g))
+    return sum_(wide(g), axis=all_but_channels(g))
 
 
 def all_but_channels(x) -> tuple:
@@ -200,7 +238,7 @@ def update_running(running_mean, running_var, x, momentum):
         raise ShapeError(f"batch_norm in training needs more than one value for each channel, and x is {x.shape}")
     values = wide(x._data if isinstance(x, Tensor) else x)
     if running_mean is not None:
-        move(running_mean, values.mean(axis=axes), momentum)
+        move(running_mean, mean.forward(values, axes), momentum)
     if running_var is not None:
         move(running_var, values.var(axis=axes, ddof=1), momentum)
 

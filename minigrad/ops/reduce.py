@@ -6,7 +6,7 @@ broadcasts against the input.
 
 import math
 
-from ..engine.device import array_module
+from ..engine.device import LONG, array_module, total
 from ..engine.op import op
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError
@@ -20,7 +20,7 @@ from .shape import broadcast_to_, flip, pad_, permute_, stack_
 @op
 def sum_(x, axis=None, keepdims=False):
     """The sum over `axis`. Keeps nothing."""
-    return x.sum(axis=axis, keepdims=keepdims)
+    return total(x, axis, keepdims)
 
 
 @sum_.vjp("x")
@@ -41,7 +41,9 @@ def mean(x, axis=None, keepdims=False):
     if x.size == 0:
         with quiet():
             return x.sum(axis=axis, keepdims=keepdims) / 0.0
-    return x.mean(axis=axis, keepdims=keepdims)
+    if x.size < LONG or x.dtype.kind != "f":
+        return x.mean(axis=axis, keepdims=keepdims)
+    return narrow(total(wide(x), axis, keepdims) / count(x.shape, axis), x)
 
 
 @mean.vjp("x")
@@ -65,7 +67,10 @@ def var_wrt_x(g, x, axis, correction, keepdims):
 @op
 def std(x, axis=None, correction=0, keepdims=False):
     """The square root of `var`; its gradient is 0 where all values are equal. Keeps x and its output."""
-    return narrow(array_module(x).sqrt(variance(wide(x), axis, correction, keepdims)), x)
+    distances = deviations(wide(x), axis, mean.forward)
+    n = max(count(x.shape, axis) - correction, 0)
+    with quiet():
+        return narrow(root_of_squares(distances, axis, keepdims) / math.sqrt(n) if n else distances.sum() / 0.0, x)
 
 
 @std.vjp("x")
@@ -77,9 +82,25 @@ def std_wrt_x(g, x, out, axis, correction, keepdims):
 
 def variance(x, axis, correction, keepdims):
     distances = deviations(x, axis, mean.forward)
-    total = (distances * distances).sum(axis=axis, keepdims=keepdims)
     with quiet():
-        return total / max(count(x.shape, axis) - correction, 0)
+        return total(distances * distances, axis, keepdims) / max(count(x.shape, axis) - correction, 0)
+
+
+def root_of_squares(x, axis, keepdims, p=2):
+    """(Σ |x|^p)^(1/p): as it stands, and with a scale where that has overflowed, or lost all its digits."""
+    xp = array_module(x)
+    size = xp.abs(x)
+    with quiet():
+        powers = size * size if p == 2 else size**p
+        sums = total(powers, axis, keepdims)
+        out = xp.sqrt(sums) if p == 2 else sums ** (1 / p)
+        if size.size == 0 or bool((xp.isfinite(sums) & (sums > 1e4 * xp.finfo(size.dtype).tiny)).all()):
+            return out
+        top = size.max(axis=axis, keepdims=True)
+        top = xp.where(xp.isfinite(top) & (top > 0), top, 1)
+        sums = total((size / top) ** p, axis, True)
+        out = sums ** (1 / p) * top
+        return out if keepdims else out.reshape(total(size, axis).shape)
 
 
 def deviations(x, axis, mean):
@@ -124,7 +145,7 @@ def shared_by_equals(g, x, out, axis, keepdims):
 @op
 def prod(x, axis=None, keepdims=False):
     """The product over `axis`. Keeps x."""
-    return x.prod(axis=axis, keepdims=keepdims)
+    return narrow(wide(x).prod(axis=axis, keepdims=keepdims), x)
 
 
 @prod.vjp("x")
@@ -161,14 +182,9 @@ def product_of_others(x):
 @op
 def norm_(x, p=2, axis=None, keepdims=False):
     """(Σ |x|^p)^(1/p) over `axis`, for a finite p > 0. Keeps x and its output."""
-    size = array_module(x).abs(wide(x))
     if p == 1:
-        out = size.sum(axis=axis, keepdims=keepdims)
-    elif p == 2:
-        out = array_module(x).sqrt((size * size).sum(axis=axis, keepdims=keepdims))
-    else:
-        out = (size**p).sum(axis=axis, keepdims=keepdims) ** (1 / p)
-    return narrow(out, x)
+        return narrow(total(abs(wide(x)), axis, keepdims), x)
+    return narrow(root_of_squares(wide(x), axis, keepdims, p), x)
 
 
 @norm_.vjp("x")
@@ -215,10 +231,11 @@ def normalize(x, p=2, axis=1, eps=1e-12):
 @op
 def logsumexp(x, axis=None, keepdims=False):
     """log(Σ exp(x)) over `axis`, without overflow. Keeps x."""
-    top = finite_maximum(x, axis)
+    logits = wide(x)
+    top = finite_maximum(logits, axis)
     with quiet():
-        total = array_module(x).exp(x - top).sum(axis=axis, keepdims=keepdims)
-        return array_module(x).log(total) + top.reshape(total.shape)
+        sums = total(array_module(x).exp(logits - top), axis, keepdims)
+        return narrow(array_module(x).log(sums) + top.reshape(sums.shape), x)
 
 
 @logsumexp.vjp("x")
@@ -244,32 +261,34 @@ def finite_maximum(x, axis):
 def softmax(x, axis=-1):
     """exp(x) / Σ exp(x) along `axis`, without overflow; nan if all of x is -inf. Keeps its output."""
     with quiet():
-        out = array_module(x).exp(x - finite_maximum(x, axis))
-        return out / out.sum(axis=axis, keepdims=True)
+        logits = wide(x)
+        out = array_module(x).exp(logits - finite_maximum(logits, axis))
+        return narrow(out / total(out, axis, True), x)
 
 
 @softmax.vjp("x")
 def softmax_wrt_x(g, out, axis):
-    return out * (g - (g * out).sum(axis=axis, keepdims=True))
+    return out * (g - sum_(g * out, axis=axis, keepdims=True))
 
 
 @op
 def log_softmax(x, axis=-1):
     """x - log(Σ exp(x)) along `axis`, without overflow. Keeps its output."""
-    shifted = x - finite_maximum(x, axis)
+    logits = wide(x)
+    shifted = logits - finite_maximum(logits, axis)
     with quiet():
-        return shifted - array_module(x).log(array_module(x).exp(shifted).sum(axis=axis, keepdims=True))
+        return narrow(shifted - array_module(x).log(total(array_module(x).exp(shifted), axis, True)), x)
 
 
 @log_softmax.vjp("x")
 def log_softmax_wrt_x(g, out, axis):
-    return g - exp(out) * g.sum(axis=axis, keepdims=True)
+    return g - exp(out) * sum_(g, axis=axis, keepdims=True)
 
 
 @op
 def cumsum(x, axis=None):
     """The running sum along `axis`; of all elements in order if None. Keeps nothing."""
-    return x.cumsum(axis=axis)
+    return narrow(wide(x).cumsum(axis=axis), x)
 
 
 @cumsum.vjp("x")

@@ -24,6 +24,9 @@ class OptimizerError(MinigradError, ValueError):
     """Parameters, settings or a state that an optimizer cannot work with."""
 
 
+HINTS = ("foreach", "fused", "capturable", "differentiable", "decoupled_weight_decay")  # of torch: how, and not what
+
+
 class Optimizer:
     """What all optimizers share: groups of parameters, the state of each parameter, saving and loading.
 
@@ -67,6 +70,8 @@ class Optimizer:
         self.check(group)
         self.param_groups.append(group)
 
+    needs = ()  # what the state of a parameter that has been stepped must have
+
     def check(self, settings):
         """Raise OptimizerError if a setting is out of range."""
 
@@ -80,12 +85,14 @@ class Optimizer:
             for parameter in group["params"]:
                 if parameter.grad is None:
                     continue
-                array, gradient = parameter.data, parameter.grad.data
+                array, gradient = wide(parameter.data), wide(parameter.grad.data)
                 gradient = gradient.astype(array.dtype, copy=False)
+                if group.get("maximize"):
+                    gradient = -gradient
                 state = self.state.setdefault(parameter, {"step": 0})
                 state["step"] += 1
                 new = self.update(array, gradient, state, group)
-                parameter._replace(array_module(array).asarray(new, dtype=array.dtype))
+                parameter._replace(array_module(array).asarray(new, dtype=parameter.dtype))
 
     def zero_grad(self, set_to_none=True):
         """Forget all gradients: None, or zeros with set_to_none=False."""
@@ -119,7 +126,7 @@ class Optimizer:
         if sizes != [len(group["params"]) for group in self.param_groups]:
             mine = [len(group["params"]) for group in self.param_groups]
             raise OptimizerError(f"the state has groups of {sizes} parameters, and this optimizer of {mine}")
-        settings = [{key: group[key] for key in self.defaults if key in group} for group in groups]
+        settings = [self._settings_of(group) for group in groups]
         for own, loaded in zip(self.param_groups, settings, strict=True):
             self.check({**own, **loaded})
         order = [parameter for group in self.param_groups for parameter in group["params"]]
@@ -128,10 +135,25 @@ class Optimizer:
         for i, parameter in zip(ids, order, strict=True):
             if i in states:
                 kept = {key: value for key, value in states[i].items() if value is not None}
-                state[parameter] = {key: restored(key, value, parameter) for key, value in kept.items()}
+                missing = [key for key in self.needs if key not in kept]
+                if missing and kept:
+                    raise OptimizerError(f"the state of parameter {i} has no {missing[0]!r}, which is needed here")
+                found = {key: restored(key, value, parameter) for key, value in kept.items()}
+                state[parameter] = {"step": 0, **found}
         for own, loaded in zip(self.param_groups, settings, strict=True):
             own.update(loaded)
         self.state = state
+
+    def _settings_of(self, group):
+        """The settings in a group of a state: those of this optimizer, and what a schedule has left there."""
+        for key, value in group.items():
+            harmless = key in ("params", *HINTS) or value is None or value is False
+            if key not in self.defaults and key != "initial_lr" and not harmless:
+                raise OptimizerError(
+                    f"the state was saved with {key}={value!r:.40}, which {type(self).__name__} here does not have; it "
+                    "would train something else. Take it out of the state's param_groups to go on without"
+                )
+        return {key: group[key] for key in (*self.defaults, "initial_lr") if key in group}
 
     def __repr__(self):
         count = sum(len(group["params"]) for group in self.param_groups)
@@ -146,6 +168,8 @@ class SGD(Optimizer):
         v = momentum * v + (1 - dampening) * d           (v = d at the first step)
         p = p - lr * (d + momentum * v if nesterov else v)
 
+    maximize: with the gradient's sign turned round, uphill.
+
     Source: Sutskever et al. 2013 for (Nesterov's) momentum, in torch's arrangement of it.
 
     >>> import minigrad as mg
@@ -157,7 +181,9 @@ class SGD(Optimizer):
     Tensor([0.8], float32, requires_grad)
     """
 
-    def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False):
+    def __init__(
+        self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False
+    ):  # fmt: skip
         super().__init__(
             params,
             lr=lr,
@@ -165,6 +191,7 @@ class SGD(Optimizer):
             dampening=dampening,
             weight_decay=weight_decay,
             nesterov=nesterov,
+            maximize=maximize,
         )
 
     def check(self, settings):
@@ -194,15 +221,22 @@ class Adam(Optimizer):
         m = b1 * m + (1 - b1) * d            v = b2 * v + (1 - b2) * d**2
         p = p - lr / (1 - b1**t) * m / (sqrt(v / (1 - b2**t)) + eps)
 
-    t counts the steps of each parameter by itself.
+    t counts the steps of each parameter by itself. amsgrad: v is the largest that it has been so far. maximize: with
+    the gradient's sign turned round, uphill.
 
-    Source: Kingma and Ba 2015, arXiv:1412.6980.
+    Sources: Reddi, Kale, Kumar 2018, arXiv:1904.09237, for amsgrad; Kingma and Ba 2015, arXiv:1412.6980.
     """
 
     decoupled = False  # whether weight decay stays out of the running means
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
-        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+    needs = ("step", "exp_avg", "exp_avg_sq")
+
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False
+    ):  # fmt: skip
+        super().__init__(
+            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize
+        )
 
     def check(self, settings):
         for key in ("lr", "eps", "weight_decay"):
@@ -223,6 +257,8 @@ class Adam(Optimizer):
         t = state["step"]
         m = state["exp_avg"] = b1 * state.get("exp_avg", 0) + (1 - b1) * g
         v = state["exp_avg_sq"] = b2 * state.get("exp_avg_sq", 0) + (1 - b2) * (g * g)
+        if settings["amsgrad"]:
+            v = state["max_exp_avg_sq"] = array_module(p).maximum(state.get("max_exp_avg_sq", 0), v)
         scale = array_module(p).sqrt(v) / math.sqrt(1 - b2**t) + eps
         return p - lr / (1 - b1**t) * m / scale
 
@@ -235,8 +271,10 @@ class AdamW(Adam):
 
     decoupled = True
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
-        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, maximize=False
+    ):  # fmt: skip
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize)
 
 
 class RMSprop(Optimizer):
@@ -251,16 +289,19 @@ class RMSprop(Optimizer):
     """
 
     def __init__(
-        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False
+        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, maximize=False
     ):  # fmt: skip
         super().__init__(
-            params, lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered
-        )
+            params, lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered,
+            maximize=maximize,
+        )  # fmt: skip
 
     def check(self, settings):
         for key in ("lr", "eps", "weight_decay", "momentum"):
             check_range(settings, key, 0)
         check_range(settings, "alpha", 0, 1)
+
+    needs = ("step", "square_avg")
 
     def update(self, p, g, state, settings):
         lr, alpha, eps, decay, momentum = [
@@ -298,8 +339,10 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     check_range({"max_norm": max_norm}, "max_norm", 0)
     if not unique:
         return Tensor(numpy.zeros((), numpy.float32))
+    dtype = numpy.result_type(*[wide(p.grad.data[:0] if p.grad.ndim else p.grad.data).dtype for p in unique])
     norms = [norm_of(p.grad.data, norm_type) for p in unique]
     norms = [to_device(norm, device_of(norms[0])) for norm in norms]
+    norms = [norm.astype("float64") for norm in norms]
     total = norm_of(array_module(*norms).stack(norms), norm_type)
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise OptimizerError(
@@ -308,8 +351,10 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     factor = max_norm / (float(total) + 1e-6)
     if not factor >= 1:
         for p in unique:
-            p.grad = Tensor(array_module(p.grad.data).asarray(p.grad.data * factor))
-    return Tensor(total)
+            scaled = wide(p.grad.data) * factor
+            p.grad = Tensor(array_module(scaled).asarray(scaled, dtype=p.grad.dtype))
+    with numpy.errstate(over="ignore"):
+        return Tensor(total.astype(dtype))
 
 
 # ---- Checks ------------------------------------------------------------------------------------------
@@ -341,10 +386,19 @@ def check_range(settings, key, low, below=math.inf):
         raise OptimizerError(f"{key} must be a number, {limits}, and is {value!r}")
 
 
+def wide(array):
+    """float16 as float32: an optimizer computes, and keeps its state, with more digits than the parameter has."""
+    return array.astype("float32") if array.dtype == "float16" else array
+
+
 def norm_of(array, p):
-    """The p-norm of all elements, an array of no axes."""
-    module = array_module(array)
-    return module.asarray(module.linalg.norm(array.reshape(-1), p))
+    """The p-norm of all elements, an array of no axes; in float64 where float32 would overflow or lose all digits."""
+    module, flat = array_module(array), wide(array).reshape(-1)
+    with numpy.errstate(over="ignore", under="ignore", invalid="ignore"):
+        norm = module.asarray(module.linalg.norm(flat, p))
+        if flat.dtype == "float32" and not 1e-15 < float(norm) < math.inf:
+            norm = module.asarray(module.linalg.norm(flat.astype("float64"), p))
+    return norm
 
 
 def saved(value):
@@ -355,7 +409,7 @@ def restored(key, value, parameter):
     """A value of a saved state for this parameter: a number, or an array of its shape, on its device."""
     if key == "step":
         return int(value)  # torch saves a tensor
-    array = numpy.asarray(value).astype(parameter.dtype)
+    array = numpy.asarray(value).astype(wide(parameter.data[:0] if parameter.ndim else parameter.data).dtype)
     if array.shape != parameter.shape:
         raise OptimizerError(f"{key} has shape {array.shape} in the state, not {parameter.shape}")
     return to_device(array, parameter.device)
