@@ -27,12 +27,13 @@ import inspect
 import operator
 import sys
 import weakref
+from collections.abc import Sequence
 
 from numpy import ndarray
 
 from ..errors import ArgumentError, MinigradError
 from .device import array_module, is_array
-from .messages import forward_error
+from .messages import TORCH_KEYWORDS, forward_error, torch_keyword_error
 from .modes import local
 from .place import ENGINE_FILES, source_line, user_position
 from .tape import Leaf, Node, hollow
@@ -42,6 +43,22 @@ OUT, INPUT, SHAPE, SETTING, ALL_INPUTS, ALL_SHAPES, POSITION, ABSENT = range(8)
 
 get_frame = sys._getframe
 registry = {}  # name -> Op, of minigrad's own ops
+
+
+class Shapes(Sequence):
+    """The shapes of n inputs, looked up when they are asked for: a list of all for each input would take n² steps."""
+
+    __slots__ = ("sources",)
+
+    def __init__(self, sources):
+        self.sources = sources
+
+    def __len__(self):
+        return len(self.sources)
+
+    def __getitem__(self, i):
+        found = self.sources[i]
+        return [source.shape for source in found] if isinstance(i, slice) else found.shape
 
 
 class Vjp:
@@ -71,7 +88,7 @@ class Vjp:
             elif kind == ALL_INPUTS:
                 values.append([read(source, node) for source in node.inputs])
             elif kind == ALL_SHAPES:
-                values.append([source.shape for source in node.inputs])
+                values.append(Shapes(inputs))
             else:
                 values.append(self.position if kind == POSITION else None)
         return self.function(*values)
@@ -267,6 +284,8 @@ class Op:
             raise ArgumentError(f"{self.name} takes {', '.join(names)}, and was called with {len(args)} arguments")
         given = dict(zip(names, args, strict=False))
         for name, value in settings.items():
+            if name in TORCH_KEYWORDS and name not in names:
+                raise torch_keyword_error(self.name, name)
             if name not in names or name in given:
                 problem = "twice" if name in given else "which it does not have"
                 raise ArgumentError(f"{self.name} was given {name!r}, {problem}; it takes {', '.join(names)}")
