@@ -21,7 +21,7 @@ help:
 	@echo "make test    run the tests; ARGS=\"-k tape -x\" is handed to pytest, ARGS=\"-n 0\" makes it one process"
 	@echo "make slow    run what is too long for \`make test\`: a million ops, whole trainings"
 	@echo "make lint    check the code with ruff"
-	@echo "make bench   measure recording, the sweep, the import, and what mg.fit has said"
+	@echo "make bench   measure ops, checkpoints, memory, the import, and what mg.fit has said"
 	@echo "make oracle  compare every op, layer and optimizer with $(TORCH); ARGS=\"-k conv\" for some"
 	@echo "make pictures   draw all pictures of the README and the lessons again"
 	@echo "make clean   remove .venv, .venv-oracle and everything else that was made here"
@@ -40,8 +40,10 @@ slow: $(READY)
 lint: $(READY)
 	@.venv/bin/python -m ruff check .
 
+# PyTorch's figures stand beside ours if `make oracle` has installed it.
+WITH_TORCH = $(if $(wildcard $(ORACLE)),.venv-oracle,.venv)
 bench: $(READY)
-	@.venv/bin/python tests/bench/record_and_sweep.py
+	@$(WITH_TORCH)/bin/python tests/bench/record_and_sweep.py
 	@.venv/bin/python tests/bench/import_time.py
 	@.venv/bin/python tests/bench/plans.py
 	@.venv/bin/python tests/bench/fit_deep_networks.py

@@ -6,6 +6,7 @@ test_layout.py keeps what is counted here. Nothing is imported: the files are re
 """
 
 import ast
+import functools
 import io
 import itertools
 import tokenize
@@ -45,7 +46,13 @@ class Function(NamedTuple):
 # ---- Lines of code -----------------------------------------------------------------------------------
 
 
-def code_lines(text) -> set:
+@functools.cache
+def parsed(text):
+    return ast.parse(text)
+
+
+@functools.cache
+def code_lines(text) -> frozenset:
     """The numbers of the lines with code on them: no comment, no docstring, nothing empty.
 
     >>> sorted(code_lines('def f(x):\\n    "What it is."\\n\\n    # why\\n    return (x +\\n        1)'))
@@ -55,7 +62,7 @@ def code_lines(text) -> set:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in NO_CODE:
             lines.update(range(token.start[0], token.end[0] + 1))
-    return lines - docstring_lines(ast.parse(text))
+    return frozenset(lines - docstring_lines(parsed(text)))
 
 
 def docstring_lines(tree) -> set:
@@ -105,7 +112,7 @@ def imports() -> list:
     modules, found = files_of(), set()
     for module, path in modules.items():
         home = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        for function, node in import_statements(ast.parse(path.read_text("utf-8"))):
+        for function, node in import_statements(parsed(path.read_text("utf-8"))):
             found.update(Import(module, target, function) for target in targets_of(node, home, modules))
     return sorted(found)
 
@@ -167,10 +174,10 @@ def functions(room) -> list:
 
 
 def functions_in(text, file="") -> list:
-    lines, tree = code_lines(text), ast.parse(text)
+    lines = code_lines(text)
     return [
         Function(file, node.name, len(lines & set(range(node.lineno, node.end_lineno + 1))), branches_of(node))
-        for node in ast.walk(tree)
+        for node in ast.walk(parsed(text))
         if isinstance(node, FUNCTIONS)
     ]
 

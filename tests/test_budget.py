@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.budget import eviction
+from minigrad.budget import eviction, memory_budget
 from minigrad.engine.modes import local
 from tests.test_random_programs import Program, plain
 
@@ -831,3 +831,63 @@ def test_a_pool_hears_all_that_a_tracer_hears(chain):
         for step in mg.steps(mg.checkpoint_sequential(net.layers, 1, net.x).sum()):
             assert tracer.live_activation_bytes == budget.held_bytes, step
     assert tracer.peak_activation_bytes == budget.peak_bytes
+
+
+def test_the_rows_of_a_budget_report_end_in_one_column(parameter):
+    with mg.memory_budget(512) as budget:
+        mg.exp(mg.tanh(parameter(8, 8))).sum().backward()
+    rows = [row for row in budget.report().splitlines() if row.startswith(("op", "all", "exp", "tanh"))]
+    assert len(rows) == 3 and len({len(row) for row in rows}) == 1, budget.report()
+
+
+def test_a_budget_that_was_never_entered_has_no_peak():
+    assert mg.memory_budget("1 KB").peak_bytes == 0
+
+
+def test_what_only_a_discarded_output_is_made_from_comes_back_under_a_budget(parameter):
+    """No vjp reads k, but y is restored from it."""
+    x = parameter(8, 8)
+
+    def loss(checkpoint):
+        k = mg.tanh(x) + 1.0
+        y = checkpoint(lambda t: t * 2.0, k)
+        del k
+        return (y * y).sum()
+
+    with mg.memory_budget(10 * 512):
+        loss(lambda fn, k: mg.checkpoint(fn, k, keep_output=False)).backward()
+    ours, x.grad = x.grad.numpy(), None
+    loss(lambda fn, k: fn(k)).backward()
+    np.testing.assert_array_equal(ours, x.grad.numpy())
+
+
+def test_a_smaller_budget_entered_inside_evicts_what_ran_last(parameter):
+    x = parameter(8, 8)
+    with mg.memory_budget(2 * 512):
+        h = mg.tanh(x)
+        with mg.memory_budget(511) as inner:
+            assert inner.evictions == 1
+    assert h.shape == (8, 8)
+
+
+def test_a_storage_counts_a_value_once_however_often_it_is_read(parameter, monkeypatch):
+    added, before = [], eviction.Storage.add
+    monkeypatch.setattr(
+        eviction.Storage, "add", lambda self, number, entry: added.append(number) or before(self, number, entry)
+    )
+    with mg.memory_budget(10 * 512):
+        h = mg.tanh(parameter(8, 8))
+        (h * h).sum()
+        (h * h).sum()
+    assert added and len(added) == len(set(added))
+
+
+def test_a_heuristic_that_asks_for_no_neighbours_has_none_counted(parameter, monkeypatch):
+    told = []
+    monkeypatch.setattr(memory_budget, "tell_neighbours", lambda *given: told.append(given))
+    with mg.memory_budget(2 * 512, evict="lru") as budget:
+        h = parameter(8, 8)
+        for _ in range(5):
+            h = mg.tanh(h)
+        h.sum().backward()
+    assert budget.evictions and not told

@@ -602,3 +602,46 @@ def test_a_boundary_through_which_no_gradient_flows_is_let_go_too(parameter):
         loss = mg.checkpoint(lambda t, g: mg.tanh(t * mg.sign(g).detach()) * t, w, gate).sum()
         loss.backward()
     assert tracer.live_activations == 0
+
+
+def gradients_of(loss, *leaves):
+    """The gradients of a loss, as arrays; the leaves are as before."""
+    loss.backward()
+    found = [leaf.grad.numpy() for leaf in leaves]
+    for leaf in leaves:
+        leaf.grad = None
+    return found
+
+
+def test_a_nested_checkpoint_reads_a_detached_value_of_the_outer_one(parameter, same_bits):
+    x = parameter(5)
+
+    def outer(t, checkpoint):
+        u = mg.tanh(t)
+        return u * checkpoint(lambda a, b: mg.tanh(mg.exp(b.detach()) * a), t, u)
+
+    ours = gradients_of(mg.checkpoint(outer, x, mg.checkpoint).sum(), x)
+    same_bits(ours, gradients_of(outer(x, lambda fn, *given: fn(*given)).sum(), x))
+
+
+def test_an_output_of_a_nested_checkpoint_without_gradient_is_a_constant_of_the_replay(parameter, same_bits):
+    x = parameter(5)
+
+    def outer(t, checkpoint):
+        a, b = checkpoint(lambda p: (mg.tanh(mg.sin(p)), mg.exp(mg.cos(p))), t)
+        return a * b.detach()
+
+    ours = gradients_of(mg.checkpoint(outer, x, mg.checkpoint).sum(), x)
+    same_bits(ours, gradients_of(outer(x, lambda fn, t: fn(t)).sum(), x))
+
+
+def test_a_nested_checkpoint_whose_value_the_tape_holds_does_not_run_again_for_it(parameter):
+    def outer(t):
+        u = mg.checkpoint(lambda a: mg.tanh(mg.sin(a)), t)
+        return u, mg.exp(mg.tanh(u))
+
+    u, v = mg.checkpoint(outer, parameter(5))
+    loss = (u * u + v).sum()
+    with mg.Tracer() as tracer:
+        loss.backward()
+    assert sorted(event.op for event in tracer.events if event.kind == "replayed") == ["exp", "sin", "tanh", "tanh"]

@@ -150,3 +150,17 @@ def test_ops_and_what_names_them_can_be_pickled_and_copied():
 
     with pytest.raises(mg.ArgumentError, match="op of your own"):
         pickle.dumps(mine)
+
+
+def test_a_negative_pad_is_refused_and_told_what_fits():
+    with pytest.raises(mg.ShapeError, match="both >= 0"):
+        mg.pad(mg.ones(3), (-1, 2))
+
+
+def test_a_scalar_cannot_be_split():
+    with pytest.raises(mg.MinigradError):
+        mg.split(mg.tensor(1.0), 1)
+
+
+def test_clamp_takes_a_tensor_as_its_only_bound():
+    assert mg.clamp(mg.tensor([0.0, 1.0]), mg.tensor([0.5, 0.5])).tolist() == [0.5, 1.0]

@@ -113,3 +113,27 @@ def test_a_copy_keeps_the_value_of_data_that_is_overwritten_later(parameter):
 def test_a_window_must_be_a_whole_number(parameter):
     with pytest.raises(mg.BudgetError, match="whole number"):
         mg.checkpoint(block, parameter(2, 2), parameter(2, 2), offload=0)
+
+
+def test_with_retain_graph_only_what_the_replay_reads_comes_back(parameter):
+    x = parameter(5, 6)
+
+    def two(a, b):
+        return mg.tanh(mg.tanh(a)), mg.exp(mg.cos(b))
+
+    u, _ = mg.checkpoint(two, x * 2, x * 3, offload=True)
+    with mg.Tracer() as tracer:
+        u.sum().backward(retain_graph=True)
+    assert tracer.reads == 1
+
+
+def test_a_value_that_came_back_is_live_while_the_replay_reads_it(parameter):
+    peaks = []
+    for offload in (False, True):
+        h = parameter(5, 6) * 2
+        loss = mg.checkpoint(lambda t: mg.tanh(mg.tanh(t + 1.0) + 1.0), h, offload=offload).sum()
+        del h
+        with mg.Tracer() as tracer:
+            loss.backward()
+        peaks.append(tracer.peak_activations)
+    assert peaks[0] == peaks[1] > 0

@@ -416,3 +416,13 @@ def test_a_model_learns():
         loss.backward()
         optimizer.step()
     assert loss.item() < 0.01
+
+
+def test_a_state_whose_momentum_buffer_is_none_begins_anew():
+    """As PyTorch writes it, before the first step."""
+    p = mg.tensor([1.0], requires_grad=True)
+    opt = optim.SGD([p], lr=0.1, momentum=0.9)
+    opt.load_state_dict({**opt.state_dict(), "state": {0: {"step": 0, "momentum_buffer": None}}})
+    p.grad = mg.tensor([1.0])
+    opt.step()
+    np.testing.assert_allclose(p.numpy(), [0.9], rtol=1e-6)

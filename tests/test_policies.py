@@ -707,3 +707,39 @@ def test_what_is_no_attention_has_no_core():
         assert core_ops(function, *heads(5, 5)) == []
     q, k, v = heads(2, 5, 3)
     assert core_ops(mg.scaled_dot_product_attention, q, k, v) == []
+
+
+def test_a_value_that_a_policy_kept_dies_after_its_last_use_in_the_replay(parameter):
+    def fn(t):
+        a = mg.matmul(t, t)
+        for _ in range(6):
+            a = mg.tanh(a)
+        return a
+
+    loss = mg.checkpoint(fn, parameter(64, 64), policy=mg.policies.save_ops("matmul")).sum()
+    with mg.Tracer() as tracer:
+        loss.backward()
+    replays = [index for index, event in enumerate(tracer.events) if event.kind == "replayed"]
+    gone = [index for index, event in enumerate(tracer.events) if event.kind == "gone"]
+    assert len(replays) == 6 and gone[0] < replays[-1]
+
+
+def test_what_a_policy_kept_is_not_sought_in_slow_memory(parameter):
+    x, w, gradients = parameter(5, 6), parameter(6, 6, seed=1), []
+    for offload in (False, 2):
+        h, x.grad = x * 2, None
+        for _ in range(3):
+            h = mg.checkpoint(
+                lambda t: mg.tanh(mg.tanh(t @ w) @ w), h, offload=offload, policy=mg.policies.save_ops("matmul")
+            )
+        h.sum().backward()
+        gradients.append(x.grad.numpy())
+    np.testing.assert_array_equal(*gradients)
+
+
+def test_the_ops_of_a_policy_are_a_tuple():
+    assert isinstance(mg.policies.save_ops("matmul", "tanh").ops, tuple)
+
+
+def test_the_greedy_choice_takes_what_saves_most_for_its_bytes():
+    assert knapsack.greedy(Problem((10, 1), (8, 8), ((), ()), frozenset({0, 1})), 8) == {0}

@@ -8,6 +8,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 from minigrad import schedules as s
+from minigrad.chain.profiling import Listener
 from tests.test_all_schedules import InSlowMemory, RandomTiers
 
 WIDTH, ROWS = 6, 5
@@ -198,3 +199,46 @@ def test_a_layers_own_checkpoint_with_a_policy_is_forecast(parameter, same_bits,
     layers = [layer] * 6
     tracer, _ = run(layers, schedule, x)
     assert figures(tracer) == figures(mg.profile(layers, x, repeats=1).forecast(schedule))
+
+
+def test_the_ops_of_each_layer_are_counted():
+    w = mg.eye(4, requires_grad=True)
+    profile = mg.profile([lambda h: mg.tanh(h @ w)] * 3, mg.ones((2, 4)), repeats=1)
+    assert [layer.ops for layer in profile.layers] == [2, 2, 2]
+
+
+def test_the_seconds_of_lines_are_scaled_to_those_of_their_layer():
+    listener = Listener(1)
+    listener.line_seconds, listener.lines_heard = {"a": 1.0, "b": 3.0}, ["a", "b"]
+    listener.scale_to(8.0)
+    assert listener.line_seconds == {"a": 2.0, "b": 6.0}
+
+
+class Slow(s.Schedule):
+    """Parts as they are given, with boundaries in slow memory and a window."""
+
+    early_stop, label = True, "slow"
+
+    def __init__(self, offload, parts=None):
+        self.offload, self.given = offload, parts
+
+    def split(self, n):
+        return self.given or [(n, None)]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(2, Slow(2)), (2, Slow(2)), (2, None), (2, Slow(2))],
+        [(2, Slow(1)), (2, Slow(1)), (4, Slow(1, [(2, Slow(3)), (2, Slow(3))]))],
+    ],
+    ids=["taped layers between", "a wide window in a narrow one"],
+)
+def test_windows_that_are_mixed_cost_what_plan_and_forecast_say(chain, parts):
+    net, schedule = chain(8), Slow(None, parts)
+    tracer, _ = net.run(schedule)
+    forecast = mg.profile(net.layers, net.x, repeats=1).forecast(schedule)
+    plan = schedule.plan(8)
+    measured = tracer.peak_activations, tracer.reads, tracer.replayed_ops
+    assert measured == (forecast.peak_activations, forecast.reads, forecast.replayed_ops)
+    assert measured == (plan.peak, plan.reads, plan.extra_forwards)

@@ -236,3 +236,9 @@ def test_sequences_and_cells_agree_with_torch(kind, dtype):
         compare_modules(ours, theirs, arrays, dtype, with_states(ours), with_states(theirs))
     ours, theirs = getattr(nn, kind + "Cell")(3, 5), getattr(tnn, kind + "Cell")(3, 5)
     compare_modules(ours, theirs, [real(4, 3)], dtype)
+
+
+@pytest.mark.parametrize("states", [1, 3])
+def test_an_lstm_begins_with_two_states(states):
+    with pytest.raises(mg.ShapeError, match="begins with"):
+        nn.LSTM(3, 4)(mg.ones((2, 1, 3)), [mg.zeros((1, 1, 4))] * states)

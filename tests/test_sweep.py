@@ -420,3 +420,28 @@ def test_what_hooks_and_steps_have_seen_is_not_the_memory_of_a_gradient(paramete
     steps = list(mg.steps((y * 2.0).sum()))
     y.grad.data[...] = 7
     assert steps[-1].grad.tolist() == steps[-2].grads[0].tolist() == [2, 2, 2]
+
+
+def test_a_vjp_may_answer_none_for_no_gradient(parameter):
+    @mg.op
+    def same(x):
+        return x * 1
+
+    @same.vjp("x")
+    def same_wrt_x(g):
+        return None
+
+    x = parameter(3)
+    (same(x) + x).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.ones(3))
+
+
+def test_retained_gradients_and_those_of_leaves_share_no_memory(parameter):
+    x, w = parameter(3), parameter(3, seed=1)
+    y = x * 2
+    z = y + w
+    y.retain_grad()
+    z.retain_grad()
+    (z * z).sum().backward()
+    assert not np.shares_memory(y.grad.numpy(), z.grad.numpy())
+    assert not np.shares_memory(w.grad.numpy(), z.grad.numpy())

@@ -7,6 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.engine.modes import local
+from minigrad.engine.op import Op
 from minigrad.table import table
 
 
@@ -221,3 +222,28 @@ def test_reprs_teach():
     assert "tanh" in repr(h.node) and "live" in repr(h.node) and "test_tape.py" in repr(h.node)
     h.sum().backward()
     assert repr(h).endswith("dropped)")
+
+
+def test_what_an_op_needs_is_found_once_for_each_choice_of_inputs(parameter, monkeypatch):
+    x, asked = parameter(3), []
+    mg.tanh(x)
+    before = Op.needs
+    monkeypatch.setattr(Op, "needs", lambda self, *given: asked.append(given) or before(self, *given))
+    mg.tanh(x)
+    assert asked == []
+
+
+def test_the_node_of_a_plain_number_is_on_no_device(parameter):
+    y = parameter(3) * 2.0
+    assert [source.device for source in y.node.inputs] == ["cpu", None]
+
+
+def test_the_decorator_of_a_vjp_returns_the_function():
+    @mg.op
+    def twice(x):
+        return x * 2
+
+    def twice_wrt_x(g):
+        return g * 2
+
+    assert twice.vjp("x")(twice_wrt_x) is twice_wrt_x

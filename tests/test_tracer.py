@@ -218,3 +218,18 @@ def test_a_parameter_that_an_op_has_made_is_a_parameter():
         weight = (mg.ones((3, 3)) * 2).detach().requires_grad_()
         (mg.ones((2, 3)) @ weight).sum().backward()
     assert tracer.peak_activations == 1 and tracer.live("parameter") == weight.nbytes
+
+
+def test_the_numbers_of_a_report_end_under_their_heading(parameter):
+    with mg.Tracer() as tracer:
+        mg.tanh(parameter(1000) * 2).sum().backward()
+    lines = tracer.report().splitlines()
+    head, *rows = [line for line in lines if line.startswith(("role", "gradient", "parameter", "all"))]
+    end = head.index("at the peak") + len("at the peak")
+    assert rows and all(row[end - 1].isdigit() and row[end : end + 1] == " " for row in rows), tracer.report()
+
+
+def test_a_report_leaves_out_roles_that_never_occurred(parameter):
+    with mg.Tracer() as tracer:
+        mg.tanh(parameter(10)).sum().backward()
+    assert "parameter" in tracer.report() and "offloaded" not in tracer.report()

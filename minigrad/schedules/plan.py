@@ -117,7 +117,7 @@ class Stretch(NamedTuple):
 
     replayed   False for the first run of the whole chain
     slow_input its input is in slow memory
-    older      boundaries in slow memory that are older, as far as their number matters for fetching ahead
+    older      boundaries in slow memory that are older, at most as many as the widest window fetches ahead
     """
 
     schedule: object
@@ -138,8 +138,12 @@ def count_plan(schedule, n) -> Plan:
 
 
 def count(root) -> Cost:
-    """The cost of a stretch; those inside it are counted first, each once."""
-    known, waiting, asked = {}, [root], {}
+    """The cost of a stretch; those inside it are counted first, each once.
+
+    How many older boundaries matter depends on the widest window of the tree, however deep it lies. It is not known
+    before the tree has been walked: a window wider than those met so far begins the count afresh.
+    """
+    known, waiting, asked, widest = {}, [root], {}, 1
     while waiting:
         stretch = waiting[-1]
         schedule, n = stretch.schedule, stretch.length
@@ -148,7 +152,11 @@ def count(root) -> Cost:
             continue
         if stretch not in asked:
             parts = schedule.parts_of_replay(n) if stretch.replayed else schedule.parts(n)
-            asked[stretch] = parts, inner_stretches(stretch, parts)
+            window = max([inner.offload or 1 for _, inner in parts if inner is not None], default=1)
+            if window > widest:
+                known, waiting, asked, widest = {}, [root], {}, window
+                continue
+            asked[stretch] = parts, inner_stretches(stretch, parts, widest)
         parts, inner = asked[stretch]
         missing = [one for one in inner if one is not None and one not in known]
         if any(one in asked for one in missing):
@@ -169,15 +177,15 @@ def goes_slow(stretch, index, schedule):
     return index > 0 or stretch.slow_input or not stretch.replayed
 
 
-def inner_stretches(stretch, parts):
-    """For each part the stretch that its replay is, None for a taped one."""
+def inner_stretches(stretch, parts, widest):
+    """For each part the stretch that its replay is, None for a taped one; `widest` is the widest window of all."""
     inner, older = [], stretch.older
     for index, (length, schedule) in enumerate(parts):
         if schedule is None:
             inner.append(None)
             continue
         is_slow = goes_slow(stretch, index, schedule)
-        inner.append(Stretch(schedule, length, True, is_slow, min(older, (schedule.offload or 1) - 1)))
+        inner.append(Stretch(schedule, length, True, is_slow, min(older, widest - 1)))
         older += is_slow
     return inner
 
