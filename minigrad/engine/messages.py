@@ -10,7 +10,6 @@ import weakref
 import numpy
 
 from ..errors import (
-    ArgumentError,
     CheckpointError,
     CheckpointWarning,
     DeviceError,
@@ -28,20 +27,6 @@ from .modes import local
 from .place import line_number, source_line, user_position
 
 _already_warned = {}
-
-TORCH_KEYWORDS = {
-    "dim": "axis", "dims": "axis", "keepdim": "keepdims", "dim0": "axis1", "dim1": "axis2", "start_dim": "start_axis",
-    "end_dim": "end_axis", "unbiased": "correction",
-}  # fmt: skip
-
-
-def torch_keyword_error(what, keyword):
-    """PyTorch's name for a setting that minigrad calls as NumPy does."""
-    return ArgumentError(
-        f"{what} was given {keyword!r}, which is PyTorch's word; here it is {TORCH_KEYWORDS[keyword]!r} (axis, "
-        "keepdims, as in NumPy)"
-    )
-
 
 def forward_error(op, arrays, error):
     """What NumPy said about an op's forward, as an error of minigrad's."""

@@ -27,13 +27,12 @@ import inspect
 import operator
 import sys
 import weakref
-from collections.abc import Sequence
 
 from numpy import ndarray
 
-from ..errors import ArgumentError, MinigradError
+from ..errors import TORCH_KEYWORDS, ArgumentError, MinigradError, torch_keyword_error
 from .device import array_module, is_array
-from .messages import TORCH_KEYWORDS, forward_error, torch_keyword_error
+from .messages import forward_error
 from .modes import local
 from .place import ENGINE_FILES, source_line, user_position
 from .tape import Leaf, Node, hollow
@@ -45,10 +44,8 @@ get_frame = sys._getframe
 registry = {}  # name -> Op, of minigrad's own ops
 
 
-class Shapes(Sequence):
+class Shapes:
     """The shapes of n inputs, looked up when they are asked for: a list of all for each input would take n² steps."""
-
-    __slots__ = ("sources",)
 
     def __init__(self, sources):
         self.sources = sources

@@ -7,9 +7,9 @@ out, and the operators; the names here are put on Tensor as they are.
 import functools
 import inspect
 
-from ..engine.messages import TORCH_KEYWORDS, torch_keyword_error
 from ..engine.op import Op
 from ..engine.tensor import Tensor
+from ..errors import TORCH_KEYWORDS, torch_keyword_error
 
 METHODS = """
 add sub mul div neg floor_divide remainder maximum minimum clip floor ceil round trunc fmod

@@ -84,12 +84,12 @@ def cumprod(x, axis=None):
 
 @twin("cummax", "torch.cummax")
 def cummax(x, axis=0):
-    return torch.cummax(x, axis).values
+    return torch.cummax(x, axis).values if x.numel() else x * 1
 
 
 @twin("cummin", "torch.cummin")
 def cummin(x, axis=0):
-    return torch.cummin(x, axis).values
+    return torch.cummin(x, axis).values if x.numel() else x * 1
 
 
 @twin("cummax_places", "torch.cummax")
