@@ -23,7 +23,7 @@ help:
 	@echo "make fuzz N=10   ten minutes of random programs, faults and signals; SEED=1 for others"
 	@echo "make mutants N=300 SEED=1   change the code at random and see whether the tests notice; hours"
 	@echo "make lint    check the code with ruff"
-	@echo "make bench   measure recording, the sweep, the import, and what mg.fit has said"
+	@echo "make bench   measure ops, checkpoints, memory, the import, and what mg.fit has said"
 	@echo "make oracle  compare every op, layer and optimizer with $(TORCH); ARGS=\"-k conv\" for some"
 	@echo "make pictures   draw all pictures of the README and the lessons again"
 	@echo "make clean   remove .venv, .venv-oracle and everything else that was made here"
@@ -48,8 +48,10 @@ fuzz: $(READY)
 mutants: $(READY)
 	@.venv/bin/python -m tests.mutants.run --number $(or $(N),300) --seed $(or $(SEED),1)
 
+# PyTorch's figures stand beside ours if `make oracle` has installed it.
+WITH_TORCH = $(if $(wildcard $(ORACLE)),.venv-oracle,.venv)
 bench: $(READY)
-	@.venv/bin/python tests/bench/record_and_sweep.py
+	@$(WITH_TORCH)/bin/python tests/bench/record_and_sweep.py
 	@.venv/bin/python tests/bench/import_time.py
 	@.venv/bin/python tests/bench/plans.py
 	@.venv/bin/python tests/bench/fit_deep_networks.py

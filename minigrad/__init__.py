@@ -38,7 +38,7 @@ from .ops import *  # noqa: F403
 from .ops.keys import manual_seed
 from .schedules import Schedule
 from .engine.sweep import Step, grad, steps
-from .engine.tape import Tape
+from .trace.listing import Tape
 from .engine.tensor import Tensor
 from .trace.recorder import Tracer
 

@@ -310,4 +310,4 @@ def test_a_python_without_a_terminal_shows_the_same_frames(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     frames = re.findall(r"^(?:\(Pdb\) )?[ >] .*?(\w+)\.py\(\d+\)", done.stdout, re.MULTILINE)
-    assert frames[1:] == ["square", "tensor", "walk", "walk", "op", "square"]
+    assert frames[1:] == ["square", "sweep", "walk", "walk", "op", "square"]

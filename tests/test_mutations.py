@@ -95,7 +95,7 @@ def sweep_goes_oldest_first(monkeypatch):
 
 
 def gradients_are_not_owned(monkeypatch):
-    monkeypatch.setattr(walk_module, "own", lambda array: array)
+    monkeypatch.setattr(sys.modules["minigrad.engine.gradients"], "own", lambda array: array)
 
 
 def overwriting_goes_unnoticed(monkeypatch):

@@ -25,12 +25,12 @@ is the keeper of what it evicts, `retention.discard.DISCARDED` of outputs that w
         def bring_back(self, node, reader):
             return numpy.load(self.path)
 
-**The manner of a body** (replay.Manner) says how a checkpoint's stretch is kept and replayed: under which `schedule` it
-splits, where its boundary waits (`slow`), who compares its values (`digests`), of which `kind` its nodes are. Example:
-`Manner(digests=Digests())` is `mg.checkpoint(..., verify=True)`; `Digests` has `note(line, out)`, told by the first run,
-and `compare(line, out)`, told by a replay.
+**The manner of a body** (replay.Manner) says how a checkpoint's stretch is kept and replayed: under which `schedule`
+it splits, where its boundary waits (`slow`), who compares its values (`digests`), of which `kind` its nodes are. So
+`mg.checkpoint(..., verify=True)` is a stretch recorded with `Manner(digests=Digests())`: the first run tells
+`digests.note(line, out)`, and a replay `digests.compare(line, out)`.
 
 **A walk has a destination and an arithmetic** (walk.Sweep). Its gradients go to the leaves' `.grad`, or to the
-`targets` of `grad`; they are arrays, or with `create_graph` Tensors, which are recorded. Example: `Sweep(seeds, False, False,
-targets)` collects the gradients of its targets and touches no leaf.
+`targets` of `grad`; they are arrays, or with `create_graph` Tensors, which are recorded. Here `Sweep(seeds, False,
+False, targets)` collects the gradients of its targets and touches no leaf.
 """

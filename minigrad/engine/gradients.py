@@ -78,12 +78,54 @@ def starting_gradient(out, gradient, create_graph):
     return (array if isinstance(array, Tensor) else Tensor(array)) if create_graph else passed_on(array)
 
 
-def call_hooks(node, gradient, create_graph):
-    """Show the gradient to the node's hooks; each may replace it. They may keep what they see, but not write to it."""
+class Arrays:
+    """The arithmetic of a walk whose gradients are arrays: vjps compute, and nothing is recorded."""
+
+    read, recorded = staticmethod(read_array), False
+
+    def shown(self, gradient):
+        """A gradient as a hook sees it: it may keep that, but not write to it."""
+        return Tensor(protected(gradient))
+
+    def look(self, gradient):
+        """A gradient as a Step shows it."""
+        return protected(gradient)
+
+    def answered(self, answer, array, node):
+        """A gradient as a hook has answered it, in place of the one that it saw."""
+        return array_module(array).asarray(array, dtype=node.dtype)
+
+    def kept(self, gradient):
+        """A gradient for somebody's `.grad`."""
+        return Tensor(own(gradient))
+
+
+class Tensors(Arrays):
+    """The arithmetic of create_graph: gradients are Tensors, and what vjps compute with them is recorded."""
+
+    read, recorded = staticmethod(read_tensor), True
+
+    def shown(self, gradient):
+        return gradient
+
+    def look(self, gradient):
+        return gradient
+
+    def answered(self, answer, array, node):
+        return answer if isinstance(answer, Tensor) else Tensor(array_module(array).asarray(array))
+
+    def kept(self, gradient):
+        return gradient
+
+
+ARRAYS, TENSORS = Arrays(), Tensors()
+
+
+def call_hooks(node, gradient, arithmetic):
+    """Show the gradient to the node's hooks; each may replace it."""
     for hook in list(node.hooks):
-        shown = gradient if create_graph else Tensor(protected(gradient))
-        with Mode("grad", create_graph):
-            answer = hook(shown)
+        with Mode("grad", arithmetic.recorded):
+            answer = hook(arithmetic.shown(gradient))
         if answer is not None:
             try:
                 array = as_operand(answer)
@@ -91,10 +133,7 @@ def call_hooks(node, gradient, create_graph):
                 raise ArgumentError(f"a hook on {node} must answer None or a gradient: {error}") from error
             if getattr(array, "shape", ()) != node.shape:
                 raise ShapeError(f"a hook on {node} gave a gradient of shape {getattr(array, 'shape', ())}")
-            if create_graph:
-                gradient = answer if isinstance(answer, Tensor) else Tensor(array_module(array).asarray(array))
-            else:
-                gradient = array_module(array).asarray(array, dtype=node.dtype)
+            gradient = arithmetic.answered(answer, array, node)
     return passed_on(gradient)
 
 

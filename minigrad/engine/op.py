@@ -47,14 +47,16 @@ registry = {}  # name -> Op, of minigrad's own ops
 class Vjp:
     """One vector-Jacobian product: a function, and what it reads besides the gradient."""
 
-    __slots__ = ("function", "reads", "position", "only")
+    __slots__ = ("function", "reads", "position", "only", "is_foreign")
 
-    def __init__(self, function, reads, position=0):
-        self.function, self.reads, self.position = function, reads, position
+    def __init__(self, function, reads, position=0, is_foreign=False):
+        self.function, self.reads, self.position, self.is_foreign = function, reads, position, is_foreign
         self.only = reads[0] if len(reads) == 1 and reads[0][0] in (OUT, INPUT) else None
 
     def __call__(self, g, node, read):
         """Call the function on gradient `g` and on what it named, which `read(source, reader)` fetches."""
+        if self.is_foreign and not isinstance(g, Tensor):
+            g = protected(g)  # somebody's own op might write into what other branches wait for
         if self.only is not None:  # the most frequent kind: one buffer
             kind, key = self.only
             return self.function(g, read(node.inputs[key] if kind == INPUT else node, node))
@@ -96,16 +98,6 @@ class Needs:
 
 
 NOTHING = Needs((), 0)
-
-
-def of_read_only(function):
-    """A vjp of somebody's own op, which is shown its gradient read-only: other branches may wait for the same array."""
-
-    @functools.wraps(function)
-    def vjp(g, *values):
-        return function(g if isinstance(g, Tensor) else protected(g), *values)
-
-    return vjp
 
 
 class Op:
@@ -186,8 +178,7 @@ class Op:
             if mask >> i & 1 and name in self.vjps:
                 if name not in reads:
                     reads[name] = self._what_it_reads(self.vjps[name], count)
-                function = self.vjps[name] if registry.get(self.name) is self else of_read_only(self.vjps[name])
-                vjps.append((i, Vjp(function, reads[name], i)))
+                vjps.append((i, Vjp(self.vjps[name], reads[name], i, is_foreign=registry.get(self.name) is not self)))
         found = Needs(vjps, count)
         if not self.variadic or count <= 8:  # lists of any length would fill the memory
             self._needs[mask | 1 << count] = found

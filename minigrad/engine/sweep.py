@@ -106,7 +106,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     targets = [tensor._node.origin for tensor in inputs]
     sweep = Sweep(seeds, retain_graph, create_graph, targets=targets)
     deque(sweep.walk(), maxlen=0)  # runs it to its end, and keeps no step alive
-    found = [sweep.collected.get(target) for target in targets]
+    found = [sweep.destination.collected.get(target) for target in targets]
     for index, gradient in enumerate(found):
         if gradient is None and not allow_unused:
             raise NoGradientError(

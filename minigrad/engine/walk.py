@@ -11,13 +11,13 @@ import threading
 import weakref
 
 from ..errors import MinigradError
+from .destination import Collect, Deposit, output_of
 from .device import is_array
-from .gradients import add_gradients, call_hooks, fit, has_nan, own, passed_on, plus, read_array, read_tensor
+from .gradients import ARRAYS, TENSORS, call_hooks, fit, has_nan, passed_on, plus, read_array
 from .messages import freed_error, locate, nan_error, vjp_error
 from .modes import advisers, local
 from .replay import Work, constant_like, execute
-from .tape import hollow, is_held_constant, next_number, reachable, ways_down
-from .tensor import Tensor, protected
+from .tape import hollow, is_held_constant, next_number
 
 
 class Here(threading.local):
@@ -49,24 +49,30 @@ class Sweep:
         self.context, self.watched = local.context, watched
         self.retain_graph, self.create_graph = retain_graph or create_graph, create_graph
         self.heap, self.grads = [], {}
-        self.leaves, self.deposits = {}, []
-        self.targets = frozenset(targets or ())
-        self.collected = {}
-        self.leading = None if targets is None else Leading(self.targets, [tensor._node for tensor, _ in seeds])
-        self.wanted = None if targets is None else self.leading.wanted
+        self.arithmetic = TENSORS if create_graph else ARRAYS
+        roots = [tensor._node for tensor, _ in seeds]
+        self.destination = Deposit() if targets is None else Collect(targets, roots)
         self.start = next_number()
         self.buffers_freed, self.replays = 0, 0
         self.came_from = {}  # first number of a replay's fresh nodes -> its checkpoint node, the innermost replay last
-        self.stands_for = {}  # fresh node of a replay -> the target, a line of the body, that it is made for
         self.at_home = set()  # with create_graph: fresh nodes of this walk's own replays that have an alias
-        self.began_at = frozenset(tensor._node.number for tensor, _ in seeds)
+        self.began_at = frozenset(node.number for node in roots)
         here.add(self)
         tracer = local.context.tracer
         for tensor, gradient in seeds:
             if tracer is not None:
                 tracer.gradient(tensor._node, gradient)
-            if self.wanted is None or tensor._node in self.wanted:
+            if self.follows(tensor._node):
                 self.give(tensor._node, gradient)
+
+    @property
+    def leaves(self):
+        """leaf -> the gradient that waits for it."""
+        return self.destination.leaves
+
+    def follows(self, node):
+        """Whether the walk is to come to this node."""
+        return self.destination.wanted is None or node in self.destination.wanted
 
     def walk(self):
         """Yield the fields of a Step for each node, youngest first, then for each leaf that gets a gradient."""
@@ -105,62 +111,73 @@ class Sweep:
         """Take one node: run its vjps, or replay it, and hand the gradients on."""
         if node.freed:
             raise freed_error(node)
-        gradient = self.grads.pop(node)
+        gradient, destination = self.grads.pop(node), self.destination
         if node.extras is not None and node.alias is not None and node not in self.at_home:
             self.give(node.alias, gradient)  # an earlier walk has made it: its gradient belongs to the output itself
             return "op", node, gradient, [], 0
         if node.body is not None:
             return self.checkpoint(node, gradient)
-        if node.extras is not None or self.targets:
-            gradient = self.arrived(node, gradient)
-        if self.wanted is not None and self.wanted.isdisjoint(node.inputs):
-            return "op", node, gradient, [], 0  # a target, and nothing below it is one: it is not passed
-        tracer = self.context.tracer
-        if tracer is not None:
-            tracer.sweeps(node)
-        read = read_tensor if self.create_graph else read_array
-        waiting, leaves, anomaly = self.grads, self.leaves, self.context.anomaly
+        vjps, pending, leaves = node.needs.vjps, self.grads, destination.leaves
         results = [] if self.watched else None
-        measuring = tracer is not None and tracer.workspace
-        for index, vjp in node.needs.vjps:
+        if node.extras is not None or destination.wanted is not None:
+            if node.hooks:
+                gradient = call_hooks(node, gradient, self.arithmetic)
+            destination.arrived(node, gradient)
+            vjps = destination.followed(node)
+            if not vjps:
+                return "op", node, gradient, [], 0  # a target, and nothing below it is one: it is not passed
+        tracer, call = self.context.tracer, None
+        if tracer is not None or self.context.anomaly:
+            call = self.observed(node)
+        read = self.arithmetic.read
+        for index, vjp in vjps:
             source = node.inputs[index]
-            if self.wanted is not None and source not in self.wanted:
-                continue
             try:
-                result = tracer.measured(vjp, gradient, node, read) if measuring else vjp(gradient, node, read)
-                shape = None if result is None else result.shape
+                result = vjp(gradient, node, read) if call is None else call(vjp, gradient, node, read)
+                if result is None:
+                    continue
+                shape = result.shape
             except (MinigradError, Warning):
                 raise
             except Exception as error:
                 raise vjp_error(node, vjp, gradient, error) from error
-            if result is None:
-                continue
             if results is not None:
-                results.append(result if self.create_graph else protected(result))
-            if anomaly and has_nan(result):
-                raise nan_error(node, vjp, gradient, result, next(iter(self.checkpoints_around(node)), None))
+                results.append(self.arithmetic.look(result))
             if shape != source.shape or result.dtype is not source.dtype or not shape:
                 result = fit(result, source, node, vjp)
             if tracer is not None:
                 tracer.gradient(source, result)
-            if source.op is None:  # from here on, what give() does, without its call
-                if result is gradient:
-                    result = passed_on(result)
-                leaves[source] = self.sum(source, leaves[source], result) if source in leaves else result
-            elif source in waiting:
-                waiting[source] = self.sum(source, waiting[source], result)
-            else:
-                waiting[source] = result
+            if result is gradient and source.op is None:
+                result = passed_on(result)
+            waiting = leaves if source.op is None else pending  # from here on, what give() does, without its call
+            if source in waiting:
+                result = self.sum(source, waiting[source], result)
+            elif source.op is not None:
                 heapq.heappush(self.heap, (-source.number, source))
+            waiting[source] = result
         freed = self.release(node)
         return None if results is None else ("op", node, gradient, results, freed)
+
+    def observed(self, node):
+        """How to call the vjps of a node when somebody looks on: a tracer, or anomaly detection."""
+        tracer, context = self.context.tracer, self.context
+        if tracer is not None:
+            tracer.sweeps(node)
+
+        def call(vjp, gradient, node, read):
+            measuring = tracer is not None and tracer.workspace
+            result = tracer.measured(vjp, gradient, node, read) if measuring else vjp(gradient, node, read)
+            if result is not None and context.anomaly and has_nan(result):
+                raise nan_error(node, vjp, gradient, result, next(iter(self.checkpoints_around(node)), None))
+            return result
+
+        return call
 
     def arrived(self, node, gradient):
         """The gradient of a node is whole, and somebody may want to see it."""
         if node.hooks:
-            gradient = call_hooks(node, gradient, self.create_graph)
-        if node.holder is not None or self.targets:
-            self.watch(node, gradient)
+            gradient = call_hooks(node, gradient, self.arithmetic)
+        self.destination.arrived(node, gradient)
         return gradient
 
     def step_in_modes(self, node):
@@ -203,36 +220,17 @@ class Sweep:
         self.buffers_freed += 1
         return out.nbytes
 
-    def watch(self, node, gradient):
-        """Collect what `grad` asked for, and what `retain_grad` asked for."""
-        target = self.stands_for.pop(node, node)
-        if target in self.targets:
-            earlier = self.collected.get(target)  # of another replay of the same line
-            shared = gradient if node.op is None else passed_on(gradient)
-            self.collected[target] = shared if earlier is None else plus(earlier, gradient)
-        elif node.holder is not None and self.wanted is None:
-            self.deposits.append((node, gradient if node.op is None else passed_on(gradient)))
-
     def checkpoint(self, node, gradient):
         """Take a checkpoint node, with its siblings that have a gradient: made together, they come together."""
         gradients = {node: gradient}
         while self.heap and self.heap[0][1].body is node.body:
             sibling = heapq.heappop(self.heap)[1]
             gradients[sibling] = self.grads.pop(sibling)
-        if self.wanted is not None and not any(map(self.goes_below, gradients)):
+        if not self.destination.goes_below(gradients):
             for sibling, whole in gradients.items():
                 self.arrived(sibling.origin, whole)  # a target, and nothing of interest below it
             return "op", node, gradients[node], [], 0
         return self.replay(node, gradients)
-
-    def goes_below(self, node):
-        """Whether a target lies below the line that this checkpoint's output stands for, and not only there."""
-        while node.body is not None:
-            found, line = self.leading.lines_of(node), output_of(node)
-            if any(source in found for source in ways_down(line)):
-                return True
-            node = line
-        return False
 
     def replay(self, node, gradients):
         """Replay a checkpoint and let its fresh nodes take over the gradients of its outputs."""
@@ -247,7 +245,7 @@ class Sweep:
         for source, actual in inputs.items():
             if source in work.read and source not in node.needs.kept:
                 values[source] = read_array(actual, work.oldest[source] if actual.op is None else node)
-        if self.replays == 0 and not self.grads and self.wanted is None:
+        if self.replays == 0 and not self.grads and self.destination.wanted is None:
             for adviser in advisers:
                 adviser.replays(node, body, live, self.buffers_freed)
         self.replays += 1
@@ -255,7 +253,7 @@ class Sweep:
         if self.context.tracer is not None:
             self.context.tracer.taken_over(values)  # which the tape is about to let go of
         copies = {source: copy for source, copy in node.needs.kept.items() if source in work.read and source in inputs}
-        leading = None if self.wanted is None else self.leading.lines_of(node)  # found before the body is let go
+        leading = self.destination.leading(node)  # found before the body is let go
         members = siblings_of(node) if self.create_graph else ()
         freed = sum(self.release(sibling) for sibling in gradients)
         for sibling in gradients:
@@ -281,14 +279,10 @@ class Sweep:
 
     def take_over(self, gradients, output, fresh, leading):
         """What waited at the outputs of a checkpoint waits at fresh nodes now: gradients, and what `grad` asked for."""
-        for line, node in fresh.items() if self.targets else ():
-            if line in self.targets and line is not node:
-                self.stands_for[node] = line
-        if leading is not None:
-            self.wanted.update(node for line, node in fresh.items() if line in leading)
+        self.destination.replayed(fresh, leading)
         for sibling, waiting in gradients.items():
             node = fresh[output[sibling]]
-            if self.wanted is None or node in self.wanted:
+            if self.follows(node):
                 self.give(node, waiting)
 
     def run_again(self, body, work, values, fresh):
@@ -317,34 +311,18 @@ class Sweep:
         return around
 
     def finish(self):
-        """Deposit the gradients of leaves, all together, and yield a Step for each."""
-        for leaf, gradient in self.leaves.items():
-            if leaf.hooks:
-                gradient = call_hooks(leaf, gradient, self.create_graph)
-            if self.wanted is None:
-                self.deposits.append((leaf, gradient))
-            else:
-                self.watch(leaf, gradient)
-        totals, tracer = {}, self.context.tracer
-        for node, gradient in self.deposits:
-            tensor = node.holder()
-            if tensor is not None:
-                if self.watched:
-                    gradient = passed_on(gradient)  # whoever looks at the steps has this array too
-                total = gradient if self.create_graph else Tensor(own(gradient))
-                earlier = totals[id(tensor)][1] if id(tensor) in totals else tensor._grad
-                if earlier is not None:
-                    total = add_gradients(earlier, total)
-                totals[id(tensor)] = tensor, total
-        for tensor, total in totals.values():
-            tensor._grad = total
+        """Hand over the gradients of leaves, all together, and yield a Step for each."""
+        destination, tracer = self.destination, self.context.tracer
+        for leaf, gradient in destination.leaves.items():
+            self.arrived(leaf, gradient)
+        for tensor, total in destination.finish(self.arithmetic, self.watched):
             if tracer is not None:
                 tracer.gradient(tensor.node, total)
         region = self.context.open_region
         while region is not None:
             region.known = {}  # what it has computed again for this walk
             region = region.outer
-        for node, gradient in self.deposits if self.watched else ():
+        for node, gradient in destination.deposits if self.watched else ():
             if node.op is None:
                 yield "leaf", node, gradient, [], 0
 
@@ -366,45 +344,7 @@ def bring_back(source, copy, values, inputs):
     return actual
 
 
-class Leading:
-    """What leads to a target: of the nodes below `roots` (`wanted`), and of the lines of checkpoints' bodies."""
-
-    def __init__(self, targets, roots):
-        self.targets, self.wanted, self._lines = targets, set(), {}
-        for node in reachable(roots):
-            if node.body is None or node.alias is not None:
-                leads = node in targets or not self.wanted.isdisjoint(ways_down(node))
-            else:
-                leads = output_of(node) in self.lines_of(node)
-            if leads:
-                self.wanted.add(node)
-
-    def lines_of(self, node):
-        """Of a checkpoint's body the lines that lead to a target, and of its boundary the nodes that do."""
-        family = node.needs
-        if family not in self._lines:
-            self._lines[family] = self._in_body(node.body, node.inputs, self.wanted)
-        return self._lines[family]
-
-    def _in_body(self, body, inputs, wanted):
-        pairs = zip(body.boundary, inputs, strict=True)
-        found = {source for source, actual in pairs if actual in wanted}
-        for line in body.lines:
-            if line.body is None:
-                if line in self.targets or not found.isdisjoint(ways_down(line)):
-                    found.add(line)
-                continue
-            inside = self._in_body(line.body, line.inputs, found)
-            found.update(node for node, output in zip(line.outputs, line.body.outputs, strict=True) if output in inside)
-        return found
-
-
 def siblings_of(node):
     """The nodes of a checkpoint's outputs, those that somebody still has."""
     members = [reference() for reference in node.needs.members]
     return [member for member in members if member is not None and member.body is not None]
-
-
-def output_of(node):
-    """The node of the body whose value a checkpoint node stands for."""
-    return node.body.outputs[node.attrs["index"]]

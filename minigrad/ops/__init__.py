@@ -1,6 +1,7 @@
 """The ops, by family. Each is a forward, and a vjp for each input; see op.py for how to read one."""
 
 from . import methods as _methods  # gives Tensor its operators and methods
+from . import protocols as _protocols  # and makes it a number, a sequence, an array to Python
 from .arithmetic import add, clamp, div, floor_divide, maximum, minimum, mul, neg, remainder, sub, where
 from .arithmetic import pow_ as pow
 from .elementwise import astype, cos, detach, exp, expm1, log, log1p, sign, sin, sqrt, tanh, to

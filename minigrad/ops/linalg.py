@@ -182,7 +182,10 @@ def part_of_einsum(g, out, other, theirs, ours, shape):
     found = "".join([label for label in distinct if any(label in subscript for subscript, _ in terms)])
     result = contract([subscript for subscript, _ in terms], found, [array for _, array in terms])
     lengths = dict(zip(found, result.shape, strict=True))
-    full = [max(length, lengths.get(label, 1)) for label, length in zip(distinct, shape, strict=True)]
+    full = []
+    for label, length in zip(distinct, shape, strict=True):
+        found_length = lengths.get(label, 1)
+        full.append(length if found_length == 1 else found_length)  # 0 as well: an axis without elements
     result = result.reshape(tuple([lengths.get(label, 1) for label in distinct]))
     return result if list(result.shape) == full else broadcast_to_(result, shape=tuple(full))
 

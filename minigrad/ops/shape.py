@@ -7,7 +7,7 @@ import numpy
 from ..engine.device import array_module
 from ..engine.op import op
 from ..errors import ArgumentError, ShapeError
-from .common import ints
+from .common import checked_axis, ints
 
 
 @op
@@ -28,8 +28,7 @@ def reshape(x, *shape):
 
 def flatten(x, start_axis=0, end_axis=-1):
     """Make one axis of all those from `start_axis` to `end_axis`, which is included, as in torch."""
-    ndim = max(x.ndim, 1)
-    start, end = start_axis % ndim, end_axis % ndim
+    start, end = checked_axis(start_axis, x.ndim), checked_axis(end_axis, x.ndim)
     if start > end:
         raise ArgumentError(f"flatten goes from an earlier to a later axis, not from {start_axis} to {end_axis}")
     shape = x.shape or (1,)
@@ -161,7 +160,7 @@ def split(x, split_size_or_sections, axis=0):
     >>> [part.shape for part in split(mg.zeros(5, 2), 2)]
     [(2, 2), (2, 2), (1, 2)]
     """
-    axis %= max(x.ndim, 1)
+    axis = checked_axis(axis, x.ndim)
     length = x.shape[axis] if x.ndim else 0
     if isinstance(split_size_or_sections, (tuple, list)):
         sizes = ints((split_size_or_sections,), "sections")

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from ..engine.device import is_array, memory_owner
 from ..engine.replay import Work
-from ..engine.tape import Tape, reachable
+from ..engine.tape import reachable
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, NoGradientError
 from ..retention.advice import is_parameter
 from ..table import bytes_text, describe, shape_text, table
+from .listing import Tape
 
 
 def tape(tensor) -> Tape:

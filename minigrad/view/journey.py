@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy
 
-from ..engine.tape import Leaf, Tape, number_of, reachable
+from ..engine.tape import Leaf, number_of, reachable
 from ..engine.tensor import Tensor
 from ..engine.walk import Sweep
 from ..table import bytes_text
+from ..trace.listing import Tape
 from ..trace.saved import saved
 from .glance import WIDTH, clipped, glance, values_read
 from .rehearsal import everything_below, ledger_of

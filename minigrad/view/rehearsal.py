@@ -49,10 +49,8 @@ class Rehearsal(Sweep):
     def __init__(self, walk, ledger):
         vars(self).update(vars(walk))
         self.ledger, self.lets_go = ledger, not walk.retain_graph
-        self.heap, self.grads, self.leaves = list(walk.heap), dict(walk.grads), dict(walk.leaves)
-        self.came_from, self.stands_for = dict(walk.came_from), dict(walk.stands_for)
-        self.collected, self.deposits = {}, []
-        self.wanted = None if walk.wanted is None else set(walk.wanted)
+        self.heap, self.grads, self.destination = list(walk.heap), dict(walk.grads), walk.destination.rehearsed()
+        self.came_from, self.at_home = dict(walk.came_from), set(walk.at_home)
         self.start = next_number()
         self.retain_graph = True
         self.replays = 1  # advice about checkpoints is for the walk itself

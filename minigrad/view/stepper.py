@@ -175,7 +175,7 @@ class Stepper(cmd.Cmd):
 
     def is_grad(self) -> bool:
         """Whether this is the walk of a mg.grad, which gives no leaf anything."""
-        return self.journey.sweep.wanted is not None
+        return self.journey.sweep.destination.wanted is not None
 
     def farewell(self) -> str:
         moment, sweep = self.journey.moment, self.journey.sweep
