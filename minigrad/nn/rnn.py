@@ -247,6 +247,10 @@ class Cell(Module):
             states = (zero,) * self.states
         else:
             states = (state,) if isinstance(state, Tensor) else tuple(state)
+            shape = (*x.shape[:-1], self.hidden_size)
+            if len(states) != self.states or any(s.shape != shape for s in states):
+                shapes = [s.shape for s in states]
+                raise ShapeError(f"{type(self).__name__} goes on from {self.states} x {shape}, not {shapes}")
         new = self.step(linear(x, w_ih, b_ih), states, w_hh, b_hh)
         return new if self.states > 1 else new[0]
 

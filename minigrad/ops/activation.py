@@ -9,6 +9,7 @@ import math
 
 from ..engine.device import array_module
 from ..engine.op import op
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError
 from .arithmetic import clamp_, where_
 from .elementwise import exp, expm1, tanh
@@ -29,20 +30,30 @@ def relu_wrt_x(g, out):
 
 
 @op
-def leaky_relu(x, negative_slope=0.01):
+def leaky_relu_(x, negative_slope=0.01):
     """x above 0, negative_slope * x below; the slope must not be negative. Keeps its output."""
     if negative_slope < 0:
         raise ArgumentError(f"leaky_relu needs negative_slope >= 0 (its gradient reads signs), not {negative_slope}")
     return array_module(x).where(x > 0, x, x * float(negative_slope))
 
 
-@leaky_relu.vjp("x")
+@leaky_relu_.vjp("x")
 def leaky_relu_wrt_x(g, out, negative_slope):
     return where_(out > 0, g, g * float(negative_slope))
 
 
+def leaky_relu(x, negative_slope=0.01):
+    """x above 0, negative_slope * x below. Keeps its output.
+
+    A number must not be negative. A slope that is a tensor is an input like x: it broadcasts, and gets a gradient.
+    """
+    if isinstance(negative_slope, Tensor):
+        return where_(x > 0, x, x * negative_slope)
+    return leaky_relu_(x, negative_slope=negative_slope)
+
+
 @op
-def elu(x, alpha=1.0):
+def elu_(x, alpha=1.0):
     """x above 0, alpha * (exp(x) - 1) below; alpha must not be negative. Keeps its output."""
     if alpha < 0:
         raise ArgumentError(f"elu needs alpha >= 0 (its gradient reads the output's sign), not {alpha}")
@@ -50,9 +61,19 @@ def elu(x, alpha=1.0):
     return xp.where(x > 0, x, float(alpha) * xp.expm1(xp.minimum(x, 0)))
 
 
-@elu.vjp("x")
+@elu_.vjp("x")
 def elu_wrt_x(g, out, alpha):
     return where_(out > 0, g, g * (out + float(alpha)))
+
+
+def elu(x, alpha=1.0):
+    """x above 0, alpha * (exp(x) - 1) below. Keeps its output.
+
+    A number must not be negative. An alpha that is a tensor is an input like x: it broadcasts, and gets a gradient.
+    """
+    if isinstance(alpha, Tensor):
+        return where_(x > 0, x, alpha * expm1(clamp_(x, max=0.0)))
+    return elu_(x, alpha=alpha)
 
 
 @op
@@ -69,27 +90,43 @@ def sigmoid_wrt_x(g, out):
 
 
 @op
-def softplus(x, beta=1.0):
+def softplus_(x, beta=1.0):
     """log(1 + exp(beta * x)) / beta, exact far out on both sides; beta > 0. Keeps its output."""
     if beta <= 0:
         raise ArgumentError(f"softplus needs beta > 0, not {beta}")
     return array_module(x).logaddexp(x * float(beta), 0.0) / float(beta)
 
 
-@softplus.vjp("x")
+@softplus_.vjp("x")
 def softplus_wrt_x(g, out, beta):
     return -g * expm1(out * -float(beta))
+
+
+def softplus(x, beta=1.0):
+    """log(1 + exp(beta * x)) / beta, exact far out on both sides; beta > 0. Keeps its output.
+
+    A beta that is a tensor is an input like x: it broadcasts, and gets a gradient.
+    """
+    if isinstance(beta, Tensor):
+        return softplus_(x * beta) / beta
+    return softplus_(x, beta=beta)
 
 
 @op
 def silu(x):
     """x * sigmoid(x), also called swish. Keeps x."""
-    return x * sigmoid.forward(x)
+    return not_below(x, -10000) * sigmoid.forward(x)
+
+
+def not_below(x, bound):
+    """x, but not below a bound where the other factor is 0 already: -inf * 0 would be nan."""
+    return array_module(x).maximum(x, bound) if x.dtype.kind == "f" else x
 
 
 @silu.vjp("x")
 def silu_wrt_x(g, x):
     s = sigmoid(x)
+    x = clamp_(x, min=-1e4, max=1e4)  # further out s is 0 or 1, and inf * 0 would be nan
     return g * (s * (1 + x * (1 - s)))
 
 
@@ -100,11 +137,11 @@ def gelu(x, approximate="none"):
     Source: Hendrycks and Gimpel 2016, arXiv:1606.08415.
     """
     if approximate == "none":
-        return x * (0.5 + 0.5 * erf.forward(x * math.sqrt(0.5)))
+        return not_below(x, -40) * (0.5 + 0.5 * erf.forward(x * math.sqrt(0.5)))
     if approximate != "tanh":
         raise ArgumentError(f'gelu(approximate=...) is "none" or "tanh", not {approximate!r}')
     near = array_module(x).clip(x, -40, 40)
-    return x * (0.5 + 0.5 * array_module(x).tanh(near * TANH_SCALE * (1 + TANH_CUBE * near * near)))
+    return not_below(x, -40) * (0.5 + 0.5 * array_module(x).tanh(near * TANH_SCALE * (1 + TANH_CUBE * near * near)))
 
 
 @gelu.vjp("x")

@@ -96,7 +96,7 @@ def neg_wrt_x(g):
 def pow_(a, b):
     """a ** b. Keeps a and b for a's gradient, a and the output for b's.
 
-    At a = 0 the gradients are their limits: 0 with respect to b, and to a, if b is 0.
+    At a = 0 the gradients are their limits: with respect to b 0 if b >= 0 and -inf if b < 0; to a 0 if b is 0.
     """
     if is_whole(a) and is_whole(b) and array_module(b).any(b < 0):
         raise DtypeError('integers have no negative powers among the integers; use astype("float32") first')
@@ -120,10 +120,13 @@ def pow_wrt_a(g, a, b):
 @pow_.vjp("b")
 def pow_wrt_b(g, a, out):
     if isinstance(a, NUMBER):
-        slope = math.log(a) if a > 0 else 0.0 if a == 0 else math.nan
-        return g * (out * slope)
+        if a == 0:  # 0 ** b is 0 or 1 for b >= 0, where it is flat, and inf for b < 0, where it falls
+            with quiet():
+                return g * where_(out < math.inf, 0.0, -out)
+        return g * (out * (math.log(a) if a > 0 else math.nan))
     with quiet():
-        return g * (out * log(where_(a == 0, 1.0, a)))
+        flat = (a == 0) & (out * 0 == 0)  # out is finite where b >= 0
+        return g * (out * log(where_(flat, 1.0, a)))
 
 
 @op

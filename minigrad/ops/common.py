@@ -7,7 +7,7 @@ import numpy
 
 from ..engine.device import array_module
 from ..engine.tensor import Tensor
-from ..errors import ArgumentError
+from ..errors import ArgumentError, IndexingError
 
 NUMBER = (int, float)
 
@@ -38,6 +38,14 @@ def ints(sizes, what="a shape") -> tuple:
         return tuple([operator.index(size) for size in sizes])
     except TypeError as error:
         raise ArgumentError(f"{what} is made of integers, not of {tuple(sizes)!r}") from error
+
+
+def checked_axis(axis, ndim) -> int:
+    """One axis, counted from the front; the first one if it is None. A scalar counts as having one axis."""
+    axis, ndim = operator.index(axis or 0), max(ndim, 1)
+    if not -ndim <= axis < ndim:
+        raise IndexingError(f"axis {axis} does not exist: there are axes from {-ndim} to {ndim - 1}")
+    return axis % ndim
 
 
 def positive_axes(axis, ndim) -> tuple:

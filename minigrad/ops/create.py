@@ -8,6 +8,7 @@ have one, and keep it. Every function takes
     requires_grad  whether backward shall leave a gradient here; floating dtypes only (else DtypeError)
 """
 
+import math
 import weakref
 
 import numpy
@@ -15,13 +16,13 @@ import numpy
 from ..engine.device import array_module, device_of, is_array, to_device
 from ..engine.tape import Leaf
 from ..engine.tensor import Tensor, check_float, frozen
-from ..errors import DtypeError, ShapeError
+from ..errors import ArgumentError, DtypeError, ShapeError
 from .common import ints
 from .defaults import get_default_dtype, number_dtype, set_default_dtype
 from .keys import generator, next_key
 
 __all__ = [
-    "tensor", "zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like",
+    "tensor", "zeros", "ones", "full", "arange", "linspace", "eye", "zeros_like", "ones_like", "full_like",
     "rand", "randn", "randint", "randperm", "set_default_dtype", "get_default_dtype",
 ]  # fmt: skip
 
@@ -130,8 +131,37 @@ def arange(start, stop=None, step=1, dtype=None, device=None, requires_grad=Fals
     """
     if stop is None:
         start, stop = 0, start
-    array = numpy.arange(start, stop, step, dtype=dtype or number_dtype(start, stop, step))
+    array = in_steps(start, stop, step).astype(dtype or number_dtype(start, stop, step), copy=False)
     return leaf(to_device(array, device), requires_grad, name)
+
+
+def linspace(start, stop, steps, dtype=None, device=None, requires_grad=False, name=None) -> Tensor:
+    """`steps` numbers from start to stop, both included, at equal distances; in the default dtype if None.
+
+    >>> linspace(0, 1, 3)
+    Tensor([0. , 0.5, 1. ], float32)
+    """
+    (steps,) = ints((steps,), "the number of steps of linspace")
+    if steps < 0:
+        raise ArgumentError(f"linspace needs steps >= 0, not {steps}")
+    array = numpy.linspace(start, stop, steps, dtype=dtype or get_default_dtype())
+    return leaf(to_device(array, device), requires_grad, name)
+
+
+def in_steps(start, stop, step):
+    """start + i * step in int64 or float64: each number is rounded once, when it gets its dtype.
+
+    numpy.arange(dtype=...) rounds the step first, and adds in the narrow dtype: from 2**24 on it would not move.
+    """
+    start, stop, step = [n.item() if isinstance(n, (Tensor, numpy.generic)) else n for n in (start, stop, step)]
+    if step == 0:
+        raise ArgumentError("arange needs a step other than 0")
+    if all(isinstance(n, int) for n in (start, stop, step)):
+        return numpy.arange(start, stop, step)
+    span = (stop - start) / step
+    if not math.isfinite(span):
+        raise ArgumentError(f"arange needs finite numbers, not {start}, {stop} and {step}")
+    return start + numpy.arange(max(math.ceil(span), 0)) * float(step)
 
 
 def eye(n, m=None, dtype=None, device=None, requires_grad=False, name=None) -> Tensor:

@@ -28,8 +28,8 @@ def max_pool2d_places(x, kernel=ONES, stride=ONES, padding=NO_PADDING, dilation=
     A nan counts as larger than anything, so that it is not lost. Has no gradient.
     """
     xp = array_module(x)
-    shape, lowest = (*x.shape[:-2], *size), -numpy.inf if x.dtype.kind == "f" else numpy.iinfo(x.dtype).min
-    best, place = xp.full(shape, lowest, x.dtype), xp.zeros(shape, smallest_integer(kernel))
+    shape = (*x.shape[:-2], *size)
+    best, place = xp.full(shape, lowest(x.dtype), x.dtype), xp.zeros(shape, smallest_integer(kernel))
     for (i, j), outs, ins in reversed([*places(kernel, stride, padding, dilation, size, x.shape[-2:])]):
         value, old = x[ins], best[outs]
         better = (value >= old) | (value != value)
@@ -39,10 +39,10 @@ def max_pool2d_places(x, kernel=ONES, stride=ONES, padding=NO_PADDING, dilation=
 
 
 @op
-def max_pool2d_(x, place, kernel=ONES, stride=ONES, padding=NO_PADDING, dilation=ONES):
-    """The value at the given place of each window. Keeps the places only."""
+def max_pool2d_(x, place, kernel=ONES, stride=ONES, padding=NO_PADDING, dilation=ONES, nothing=0):
+    """The value at the given place of each window; `nothing` if that is not on the image. Keeps the places only."""
     xp = array_module(x)
-    out = xp.zeros(place.shape, x.dtype)
+    out = xp.full(place.shape, nothing, x.dtype)
     for (i, j), outs, ins in places(kernel, stride, padding, dilation, place.shape[-2:], x.shape[-2:]):
         xp.copyto(out[outs], x[ins], where=place[outs] == i * kernel[1] + j)
     return out
@@ -70,6 +70,11 @@ def max_unpool2d_wrt_y(g, place, kernel, stride, padding, dilation):
     return max_pool2d_(g, place, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
 
 
+def lowest(dtype):
+    """What a maximum over nothing is: below all numbers of the dtype."""
+    return -numpy.inf if dtype.kind == "f" else False if dtype.kind == "b" else int(numpy.iinfo(dtype).min)
+
+
 def smallest_integer(kernel):
     """The dtype for places of a kernel."""
     return numpy.min_scalar_type(kernel[0] * kernel[1] - 1)
@@ -79,7 +84,8 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     """The largest value of each window of x (..., height, width); ints or pairs (height, width).
 
     stride     from one window to the next; the kernel's size if None
-    padding    around the image; what is there is never the largest. At most half the kernel
+    padding    around the image; what is there is never the largest. At most half the kernel. A window that lies
+               entirely in it, as dilation allows, gives -inf, as in torch
     ceil_mode  also give a value for a last window that the image does not fill
 
     Keeps one byte for each window. Of equal values the first receives the gradient.
@@ -89,7 +95,9 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     check_images("max_pool2d", x)
     size = output_size(x.shape[-2:], kernel, stride, padding, dilation, ceil_mode)
     place = max_pool2d_places(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, size=size)
-    return max_pool2d_(x, place, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
+    return max_pool2d_(
+        x, place, kernel=kernel, stride=stride, padding=padding, dilation=dilation, nothing=lowest(x.dtype)
+    )  # fmt: skip
 
 
 def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):

@@ -11,7 +11,7 @@ from ..engine.op import op
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError
 from .arithmetic import maximum, where_
-from .common import count, kept, narrow, plain, positive_axes, quiet, wide
+from .common import checked_axis, count, kept, narrow, plain, positive_axes, quiet, wide
 from .elementwise import abs_, exp, sign
 from .index import gather
 from .shape import broadcast_to_, flip, pad_, permute_, stack_
@@ -153,7 +153,7 @@ def prod_wrt_x(g, x, axis, keepdims):
     """g times the product of the *other* elements: out / x would be nan wherever x is 0."""
     gone, n = positive_axes(axis, x.ndim), count(x.shape, axis)
     if n < 2:
-        return kept(g, x.shape, axis, keepdims) if n else x
+        return g.reshape(x.shape) if n else x
     order = tuple([a for a in range(x.ndim) if a not in gone]) + gone
     moved = permute_(x, axes=order)
     rows = moved.reshape(moved.shape[: x.ndim - len(gone)] + (n,))
@@ -311,7 +311,9 @@ def argmin(x, axis=None, keepdims=False):
 
 @op
 def argsort(x, axis=-1, descending=False):
-    """The positions that put x in order along `axis`; equal values stay in their order."""
+    """The positions that put x in order along `axis` (in the flattened array if None); equal values stay in order."""
+    if axis is None or x.ndim == 0:
+        return argsort.forward(x.reshape(-1), checked_axis(axis, 1), descending).reshape(x.shape if x.ndim == 0 else -1)
     xp = array_module(x)
     if not descending:
         return xp.argsort(x, axis=axis, kind="stable")
@@ -321,13 +323,17 @@ def argsort(x, axis=-1, descending=False):
 
 @op
 def sort(x, axis=-1, descending=False):
-    """The values in order along `axis`. Keeps x."""
+    """The values in order along `axis`; all of them, flattened, if None. Keeps x."""
+    if axis is None or x.ndim == 0:
+        return sort.forward(x.reshape(-1), checked_axis(axis, 1), descending).reshape(x.shape if x.ndim == 0 else -1)
     out = array_module(x).sort(x, axis=axis)
     return array_module(x).flip(out, axis) if descending else out
 
 
 @sort.vjp("x")
 def sort_wrt_x(g, x, axis, descending):
+    if axis is None or x.ndim == 0:
+        return sort_wrt_x(g.reshape(-1), x.reshape(-1), 0, descending).reshape(x.shape)
     where_it_went = argsort(argsort(x, axis=axis, descending=descending), axis=axis)
     return gather(g, axis, where_it_went)
 
