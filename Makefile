@@ -12,7 +12,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check --config-settings editable_mode
 TORCH ?= torch==2.13.0
 ORACLE := .venv-oracle/ready
 
-.PHONY: help demo test slow lint bench oracle lesson lessons check pictures clean
+.PHONY: help demo test slow lint fuzz mutants bench oracle lesson lessons check pictures clean
 help:
 	@echo "make demo    run the demonstration"
 	@echo "make lesson N=07   run lesson 07; \`.venv/bin/python -m minigrad lessons\` lists them all"
@@ -20,6 +20,8 @@ help:
 	@echo "make lessons   run all lessons, and time them"
 	@echo "make test    run the tests; ARGS=\"-k tape -x\" is handed to pytest, ARGS=\"-n 0\" makes it one process"
 	@echo "make slow    run what is too long for \`make test\`: a million ops, whole trainings"
+	@echo "make fuzz N=10   ten minutes of random programs, faults and signals; SEED=1 for others"
+	@echo "make mutants N=300 SEED=1   change the code at random and see whether the tests notice; hours"
 	@echo "make lint    check the code with ruff"
 	@echo "make bench   measure ops, checkpoints, memory, the import, and what mg.fit has said"
 	@echo "make oracle  compare every op, layer and optimizer with $(TORCH); ARGS=\"-k conv\" for some"
@@ -39,6 +41,12 @@ slow: $(READY)
 
 lint: $(READY)
 	@.venv/bin/python -m ruff check .
+
+fuzz: $(READY)
+	@.venv/bin/python -m tests.fuzz.run --minutes $(or $(N),10) --seed $(or $(SEED),0)
+
+mutants: $(READY)
+	@.venv/bin/python -m tests.mutants.run --number $(or $(N),300) --seed $(or $(SEED),1)
 
 # PyTorch's figures stand beside ours if `make oracle` has installed it.
 WITH_TORCH = $(if $(wildcard $(ORACLE)),.venv-oracle,.venv)

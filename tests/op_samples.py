@@ -112,6 +112,26 @@ declare("sin", np.sin, unary())
 declare("cos", np.cos, unary())
 declare("tanh", np.tanh, unary())
 declare("erf", np.vectorize(math.erf, otypes=[float]), unary() + [sample(real(50) * 3)])
+TRIGONOMETRY = {
+    "tan": np.tan, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "exp2": np.exp2,
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
+}  # fmt: skip
+for name, function in TRIGONOMETRY.items():
+    declare(name, function, unary())
+
+
+def inside(*shape):
+    """Numbers in (-0.9, 0.9), where sines and hyperbolic tangents can be undone."""
+    return np.asarray(rng.uniform(-0.9, 0.9, shape))
+
+
+for name, function in {"asin": np.arcsin, "acos": np.arccos, "atanh": np.arctanh}.items():
+    declare(name, function, unary(inside))
+declare("acosh", np.arccosh, unary(lambda *shape: np.asarray(positive(*shape) + 1)))
+declare("log2", np.log2, unary(positive))
+declare("log10", np.log10, unary(positive))
+declare("round", np.round, unary() + [sample(real(4), decimals=1)])
+declare("fmod", np.fmod, binary(real, positive))
 declare("astype", lambda x, dtype: x.astype(dtype), [sample(real(2, 3), dtype=np.dtype("float64"))])
 declare("detach", lambda x: x, unary())
 declare("to", lambda x, device, source: x, [sample(real(2, 3), device="cpu", source="cpu")])
@@ -140,6 +160,11 @@ declare(
     "elu",
     lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x) - 1)),
     unary() + [sample(real(4), alpha=0.5)],
+)
+declare(
+    "hardtanh",
+    lambda x, min_val=-1.0, max_val=1.0: np.minimum(np.maximum(x, min_val), max_val),
+    unary() + [sample(real(6), min_val=-0.25, max_val=0.5)],
 )
 declare("sigmoid", lambda x: 1 / (1 + np.exp(-x)), unary())
 declare(
@@ -171,6 +196,14 @@ declare("logical_not", np.logical_not, [sample(yes_no(4)), sample(whole(0, 2, 3)
 declare("bitwise_not", np.invert, [sample(yes_no(4)), sample(whole(0, 9, 3))])
 declare("isnan", np.isnan, [sample(np.array([1.0, np.nan, np.inf]))])
 declare("isfinite", np.isfinite, [sample(np.array([1.0, np.nan, -np.inf]))])
+declare("isinf", np.isinf, [sample(np.array([1.0, np.nan, -np.inf, np.inf]))])
+CLOSE = np.array([1.0, 1.1, np.nan, np.inf, -np.inf]), np.array([1.0 + 1e-6, 1.0, np.nan, np.inf, np.inf])
+declare(
+    "isclose",
+    np.isclose,
+    [sample(*CLOSE), sample(*CLOSE, equal_nan=True), sample(*CLOSE, rtol=0.2, atol=0.0)]
+    + [sample(real(2, 3), 0.5, atol=1.0)],
+)
 
 
 # ---- Reductions and their kin ------------------------------------------------------------------------
@@ -232,6 +265,34 @@ declare(
     "cumsum",
     np.cumsum,
     [sample(real(2, 3)), sample(real(2, 3), axis=0), sample(real(2, 3, 2), axis=-2), sample(real(0))],
+)
+ZEROS = [np.array([2.0, 0.0, 3.0, 0.0, 5.0]), np.array([[0.0, 4.0, 5.0], [0.0, 0.0, 3.0]])]
+declare(
+    "cumprod",
+    np.cumprod,
+    [sample(real(*shape), axis=a) for shape, a in (((2, 3), 1), ((5, 2), 0), ((2, 7, 2), -2), ((1,), 0), ((0, 2), 0))]
+    + [sample(real(2, 3)), *[sample(x, axis=-1) for x in ZEROS]],
+)
+
+
+def so_far(function):
+    """For each place along the axis, the function of all up to there."""
+
+    def call(x, axis=0):
+        moved = np.moveaxis(x, axis, 0) if x.ndim else x.reshape(1)
+        rows = [function(moved[: i + 1], axis=0) for i in range(len(moved))]
+        return np.moveaxis(np.reshape(rows, moved.shape), 0, axis).reshape(x.shape) if x.ndim else x
+
+    return call
+
+
+RUNS = [sample(real(6)), sample(real(2, 5), axis=1), sample(real(3, 4, 2), axis=-2), sample(real(0, 2)), sample(real())]
+declare("cummax", so_far(np.max), RUNS)
+declare("cummin", so_far(np.min), RUNS)
+declare(
+    "cummax_places",
+    lambda x, axis=0: so_far(lambda part, axis: len(part) - 1 - part[::-1].argmax(axis))(x, axis).astype(int),
+    [sample(whole(0, 4, *s.inputs[0].shape) * 1.0, **s.settings) for s in RUNS[:4]],
 )
 declare(
     "argmax", np.argmax, [sample(real(2, 3)), sample(real(2, 3), axis=-1), sample(real(2, 3), axis=0, keepdims=True)]
@@ -361,6 +422,9 @@ for name, function in {"tril": np.tril, "triu": np.triu}.items():
         lambda x, diagonal=0, function=function: function(x, diagonal),
         [sample(real(3, 3)), sample(real(2, 3, 4), diagonal=1), sample(real(4, 2), diagonal=-1)],
     )
+
+
+declare("clone", lambda x: x, unary())
 
 
 # ---- Products ----------------------------------------------------------------------------------------
@@ -641,6 +705,13 @@ COMPARED = [sample(real(2, 3), real(2, 3), reduction=r) for r in ("mean", "sum",
 declare("mse_loss", lambda x, t, reduction="mean": reduced((x - t) ** 2, reduction, x.size), COMPARED)
 declare("l1_loss", lambda x, t, reduction="mean": reduced(np.abs(x - t), reduction, x.size), COMPARED)
 declare(
+    "huber_loss",
+    lambda x, t, reduction="mean", delta=1.0: reduced(
+        np.where(np.abs(x - t) <= delta, (x - t) ** 2 / 2, delta * (np.abs(x - t) - delta / 2)), reduction, x.size
+    ),
+    COMPARED + [sample(real(9), real(9), delta=0.5)],
+)
+declare(
     "binary_cross_entropy_with_logits",
     lambda x, t, reduction="mean": reduced(
         -t * np.log(1 / (1 + np.exp(-x))) - (1 - t) * np.log(1 / (1 + np.exp(x))), reduction, x.size
@@ -678,7 +749,10 @@ KEEPS = {
     "getitem": "x: i j k", "scatter": "g: i j k", "index_put": "x: i j k, value: i j k", "gather": "x: index",
     "scatter_add": "g: index", "embedding": "weight: index",
     "cross_entropy": "logits: logits target", "nll_loss": "log_probs: target",
-    "mse_loss": "x: x target, target: x target",
+    "mse_loss": "x: x target, target: x target", "huber_loss": "x: x target, target: x target",
+    "tan": "x: out", "exp2": "x: out", "hardtanh": "x: out", "fmod": "a: -, b: a b", "cumprod": "x: x",
+    "asin": "x: x", "acos": "x: x", "atan": "x: x", "sinh": "x: x", "cosh": "x: x", "asinh": "x: x", "acosh": "x: x",
+    "atanh": "x: x", "log2": "x: x", "log10": "x: x", "cummax": "x: x", "cummin": "x: x",
     "l1_loss": "x: x target, target: x target", "binary_cross_entropy_with_logits": "x: x target, target: x",
     "conv2d": "x: weight, weight: x, bias: -", "conv_transpose2d": "y: weight, weight: y, bias: -",
     "conv2d_weight_gradient": "x: y, y: x", "max_pool2d": "x: place", "max_unpool2d": "y: place",

@@ -1,6 +1,7 @@
 """Tensor's operators and methods, and how it gets on with NumPy, copy and pickle."""
 
 import copy
+import inspect
 import operator
 import pickle
 
@@ -23,6 +24,19 @@ IN_PLACE = [
     operator.imod,
 ]
 A, B = np.array([[1.0, 2.0], [3.0, 0.5]]), np.array([2.0, 0.75])
+
+
+OF_TWO = """add sub mul div floor_divide remainder maximum minimum fmod eq ne lt le gt ge logical_and logical_or
+logical_xor isclose allclose""".split()
+
+
+def takes(function):
+    """torch's words for those of axis and keepdims that a function takes."""
+    function = getattr(function, "forward", function)
+    if not callable(function):
+        return []
+    ours = inspect.signature(function).parameters
+    return [theirs for theirs, name in (("dim", "axis"), ("keepdim", "keepdims")) if name in ours]
 
 
 def same(tensor, expected):
@@ -155,8 +169,8 @@ def test_an_integer_tensor_is_an_index():
 
 def test_methods_do_what_the_functions_do():
     """Every op of one tensor that is a method as well: same name, same result."""
-    x = mg.tensor(np.abs(np.random.default_rng(0).standard_normal((3, 3))) + 0.1)
-    checked = 0
+    x = matrix = mg.tensor(np.abs(np.random.default_rng(0).standard_normal((3, 3))) + 0.1)
+    vector, checked = matrix[0], 0
     for name in mg.ops.__all__:
         function, method = getattr(mg, name), getattr(mg.Tensor, name, None)
         arguments = {
@@ -175,14 +189,80 @@ def test_methods_do_what_the_functions_do():
             "matmul": (x,),
             "take": ([0, 2],),
             "gather": (0, mg.tensor([[1, 0, 2]])),
-        }.get(name, ())
-        if method is None or name == "outer":
+            "clip": (0.2, 0.8),
+            "pad": ((1, 2),),
+            "repeat": (2, 1),
+            "tile": (2,),
+            "repeat_interleave": (2, 1),
+            "unfold": (1, 2),
+            "expand": (2, -1, 3),
+            "chunk": (2,),
+            "movedim": (0, 1),
+            "masked_fill": (x > 0.5, 0.0),
+            "masked_select": (x > 0.5,),
+            "index_select": (1, [0, 2]),
+            "scatter": (1, mg.tensor([[1], [0], [2]]), 5.0),
+            "topk": (2,),
+            "lerp": (x * 2, 0.25),
+            "glu": (-1,),
+        }.get(name, (x,) if name in OF_TWO else ())
+        if name == "glu" or name.startswith("bitwise"):
+            continue
+        x = vector if name in ("dot", "outer") else matrix
+        arguments = (x,) if name in ("dot", "outer") else arguments
+        if method is None:
             continue
         ours, theirs = method(x, *arguments), function(x, *arguments)
         for a, b in zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]:
-            same(a, b.data)
+            assert a == b if isinstance(b, bool) else same(a, b.data) is None
         checked += 1
-    assert checked >= 50
+    assert checked >= 110
+
+
+def test_methods_that_go_by_other_names_too():
+    x, y = mg.tensor(A), mg.tensor(B)
+    same(x.view(4), A.reshape(4))
+    same(x.view((1, -1)), A.reshape(1, 4))
+    same(x.subtract(y), A - B)
+    same(x.multiply(y), A * B)
+    same(x.divide(y), A / B)
+    same(x.negative(), -A)
+    same(x.mm(x), A @ A)
+    same(x.mv(y), A @ B)
+    same(x.amax(1), A.max(1))
+    same(x.amin(0, keepdims=True), A.min(0, keepdims=True))
+    same(mg.ones(2, 1, 3).bmm(mg.ones(2, 3, 1)), np.full((2, 1, 1), 3, "float32"))
+
+
+def test_sum_mean_and_prod_in_another_dtype():
+    x = mg.ones(3000, dtype="float16", requires_grad=True)
+    total = x.sum(dtype="float32")
+    assert total.dtype == "float32" and total.item() == 3000.0
+    total.backward()
+    assert x.grad.dtype == "float16" and x.grad.tolist() == [1.0] * 3000
+    assert mg.sum(mg.tensor([True, True]), dtype="int64").tolist() == 2
+    same(mg.tensor([2, 3]).prod(dtype="float64"), np.float64(6))
+    same(mg.mean(mg.tensor([2, 3]), 0, True, "float64"), np.array([2.5]))
+
+
+AXES = [(name, keyword) for name in mg.ops.__all__ for keyword in takes(getattr(mg, name))]
+METHOD_AXES = [(n, keyword) for n in dir(mg.Tensor) if n[0] != "_" for keyword in takes(getattr(mg.Tensor, n))]
+
+
+@pytest.mark.parametrize("name, keyword", AXES)
+def test_a_function_that_is_given_a_keyword_of_torch_says_ours(name, keyword):
+    with pytest.raises(mg.ArgumentError, match=f"{keyword!r}, which is PyTorch's word; here it is '(axis|keepdims)'"):
+        getattr(mg, name)(mg.ones(2, 2), **{keyword: 1})
+
+
+@pytest.mark.parametrize("name, keyword", METHOD_AXES)
+def test_a_method_that_is_given_a_keyword_of_torch_says_ours(name, keyword):
+    with pytest.raises(mg.ArgumentError, match=f"{keyword!r}, which is PyTorch's word; here it is '(axis|keepdims)'"):
+        getattr(mg.ones(2, 2), name)(**{keyword: 1})
+
+
+def test_there_are_many_functions_and_methods_with_an_axis():
+    assert len(AXES) >= 50 and len(METHOD_AXES) >= 50
     same(mg.tensor(B).outer(mg.tensor(B)), np.outer(B, B))
 
 

@@ -28,7 +28,6 @@ from .place import line_number, source_line, user_position
 
 _already_warned = {}
 
-
 def forward_error(op, arrays, error):
     """What NumPy said about an op's forward, as an error of minigrad's."""
     layer = local.context.layer

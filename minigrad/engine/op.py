@@ -30,7 +30,7 @@ import weakref
 
 from numpy import ndarray
 
-from ..errors import ArgumentError, MinigradError
+from ..errors import TORCH_KEYWORDS, ArgumentError, MinigradError, torch_keyword_error
 from .device import array_module, is_array
 from .messages import forward_error
 from .modes import local
@@ -42,6 +42,20 @@ OUT, INPUT, SHAPE, SETTING, ALL_INPUTS, ALL_SHAPES, POSITION, ABSENT = range(8)
 
 get_frame = sys._getframe
 registry = {}  # name -> Op, of minigrad's own ops
+
+
+class Shapes:
+    """The shapes of n inputs, looked up when they are asked for: a list of all for each input would take n² steps."""
+
+    def __init__(self, sources):
+        self.sources = sources
+
+    def __len__(self):
+        return len(self.sources)
+
+    def __getitem__(self, i):
+        found = self.sources[i]
+        return [source.shape for source in found] if isinstance(i, slice) else found.shape
 
 
 class Vjp:
@@ -73,7 +87,7 @@ class Vjp:
             elif kind == ALL_INPUTS:
                 values.append([read(source, node) for source in node.inputs])
             elif kind == ALL_SHAPES:
-                values.append([source.shape for source in node.inputs])
+                values.append(Shapes(inputs))
             else:
                 values.append(self.position if kind == POSITION else None)
         return self.function(*values)
@@ -258,6 +272,8 @@ class Op:
             raise ArgumentError(f"{self.name} takes {', '.join(names)}, and was called with {len(args)} arguments")
         given = dict(zip(names, args, strict=False))
         for name, value in settings.items():
+            if name in TORCH_KEYWORDS and name not in names:
+                raise torch_keyword_error(self.name, name)
             if name not in names or name in given:
                 problem = "twice" if name in given else "which it does not have"
                 raise ArgumentError(f"{self.name} was given {name!r}, {problem}; it takes {', '.join(names)}")

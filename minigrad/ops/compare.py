@@ -98,3 +98,25 @@ def isnan(x):
 def isfinite(x):
     """Where x is neither infinite nor not a number."""
     return array_module(x).isfinite(x)
+
+
+@op
+def isinf(x):
+    """Where x is infinite, on either side."""
+    return array_module(x).isinf(x)
+
+
+@op
+def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Where |a - b| <= atol + rtol * |b|."""
+    return array_module(a, b).isclose(a, b, rtol, atol, equal_nan)
+
+
+def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False) -> bool:
+    """Whether |a - b| <= atol + rtol * |b| everywhere: a Python bool.
+
+    >>> import minigrad as mg
+    >>> allclose(mg.tensor([1.0]), mg.tensor([1.000001]))
+    True
+    """
+    return bool(isclose(a, b, rtol, atol, equal_nan).all())

@@ -201,7 +201,11 @@ def windows_of_input(line):
 
 RULES = {
     **dict.fromkeys("reshape permute swapaxes unsqueeze squeeze broadcast_to diagonal flip detach".split(), nothing),
-    **dict.fromkeys("exp expm1 log log1p sin cos tanh sigmoid silu elu dropout".split(), one_function),
+    **dict.fromkeys(
+        "exp expm1 exp2 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid silu "
+        "elu dropout".split(),
+        one_function,
+    ),
     **dict.fromkeys("pow softplus".split(), two_functions),
     **dict.fromkeys("var std norm".split(), spread),
     **dict.fromkeys("softmax log_softmax logsumexp cross_entropy".split(), exponentials),

@@ -22,7 +22,7 @@ from .defaults import get_default_dtype, number_dtype, set_default_dtype
 from .keys import generator, next_key
 
 __all__ = [
-    "tensor", "zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like",
+    "tensor", "zeros", "ones", "full", "arange", "linspace", "eye", "zeros_like", "ones_like", "full_like",
     "rand", "randn", "randint", "randperm", "set_default_dtype", "get_default_dtype",
 ]  # fmt: skip
 
@@ -132,6 +132,19 @@ def arange(start, stop=None, step=1, dtype=None, device=None, requires_grad=Fals
     if stop is None:
         start, stop = 0, start
     array = in_steps(start, stop, step).astype(dtype or number_dtype(start, stop, step), copy=False)
+    return leaf(to_device(array, device), requires_grad, name)
+
+
+def linspace(start, stop, steps, dtype=None, device=None, requires_grad=False, name=None) -> Tensor:
+    """`steps` numbers from start to stop, both included, at equal distances; in the default dtype if None.
+
+    >>> linspace(0, 1, 3)
+    Tensor([0. , 0.5, 1. ], float32)
+    """
+    (steps,) = ints((steps,), "the number of steps of linspace")
+    if steps < 0:
+        raise ArgumentError(f"linspace needs steps >= 0, not {steps}")
+    array = numpy.linspace(start, stop, steps, dtype=dtype or get_default_dtype())
     return leaf(to_device(array, device), requires_grad, name)
 
 

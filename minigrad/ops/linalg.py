@@ -2,6 +2,7 @@
 
 import math
 import string
+from collections import Counter
 
 from ..engine.device import array_module
 from ..engine.op import op
@@ -98,6 +99,13 @@ def outer_wrt_a(g, b):
 @outer.vjp("b")
 def outer_wrt_b(g, a):
     return a @ g
+
+
+def dot(a, b):
+    """Σ a[i] * b[i] of two vectors."""
+    if a.ndim != 1 or b.ndim != 1:
+        raise ShapeError(f"dot takes two vectors, not shapes {a.shape} and {b.shape}; see matmul")
+    return matmul(a, b)
 
 
 # ---- Diagonals ---------------------------------------------------------------------------------------
@@ -199,13 +207,15 @@ def labels(subscripts):
 
 def contract(inputs, output, operands):
     """An einsum of any number of operands, two at a time from the left."""
-    inputs, operands = list(inputs), list(operands)
-    while len(operands) > 2:
-        needed = set("".join(inputs[2:]) + output)
-        between = "".join([label for label in dict.fromkeys(inputs[0] + inputs[1]) if label in needed])
-        operands[:2] = [einsum_(*operands[:2], subscripts=f"{inputs[0]},{inputs[1]}->{between}")]
-        inputs[:2] = [between]
-    return einsum_(*operands, subscripts=f"{','.join(inputs)}->{output}")
+    first, result = inputs[0], operands[0]
+    if len(operands) == 1:
+        return einsum_(result, subscripts=f"{first}->{output}")
+    needed = Counter("".join(inputs[2:]) + output)  # how often each label comes after the two in hand
+    for i in range(1, len(operands) - 1):
+        between = "".join([label for label in dict.fromkeys(first + inputs[i]) if needed[label]])
+        result, first = einsum_(result, operands[i], subscripts=f"{first},{inputs[i]}->{between}"), between
+        needed.subtract(inputs[i + 1])
+    return einsum_(result, operands[-1], subscripts=f"{first},{inputs[-1]}->{output}")
 
 
 def einsum(subscripts, *operands):
@@ -222,7 +232,7 @@ def einsum(subscripts, *operands):
     if len(inputs) != len(operands) or not operands:
         raise ArgumentError(f"einsum {subscripts!r} is about {len(inputs)} operands, and got {len(operands)}")
     if not arrow:
-        once = sorted({c for c in "".join(inputs) if c.isalpha() and "".join(inputs).count(c) == 1})
+        once = sorted([c for c, times in Counter("".join(inputs)).items() if c.isalpha() and times == 1])
         output = ("..." if any("..." in term for term in inputs) else "") + "".join(once)
     unused = [c for c in string.ascii_letters if c not in subscripts]
     spans = [x.ndim - len(term) + 3 if "..." in term else 0 for term, x in zip(inputs, operands, strict=True)]

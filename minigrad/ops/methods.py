@@ -12,7 +12,7 @@ from ..engine.device import device_of, is_array, to_device
 from ..engine.tape import Leaf
 from ..engine.tensor import Tensor, frozen
 from ..errors import ArgumentError, DtypeError, MinigradError
-from . import activation, arithmetic, compare, elementwise, index, linalg, reduce, shape
+from . import activation, arithmetic, cast_first, compare, elementwise, index, linalg, reduce, shape
 
 OPERAND = (Tensor, int, float, numpy.ndarray, numpy.generic)
 
@@ -151,7 +151,7 @@ class Methods:
         self._rebind(index.index_put(self, key, value))
 
     def __iter__(self):
-        return (self[i] for i in range(len(self)))
+        return shape.rows_of(self, len(self))
 
     def __contains__(self, value):
         return bool(compare.eq(self, value)._data.any())
@@ -211,13 +211,13 @@ class Methods:
 
     # ---- reductions --------------------------------------------------------------------------------
 
-    def sum(self, axis=None, keepdims=False):
-        if axis is None and not keepdims:
+    def sum(self, axis=None, keepdims=False, dtype=None):
+        if axis is None and not keepdims and dtype is None:
             return reduce.sum_(self)
-        return reduce.sum_(self, axis=axis, keepdims=keepdims)
+        return cast_first.sum(self, axis, keepdims, dtype)
 
-    def mean(self, axis=None, keepdims=False):
-        return reduce.mean(self, axis=axis, keepdims=keepdims)
+    def mean(self, axis=None, keepdims=False, dtype=None):
+        return cast_first.mean(self, axis, keepdims, dtype)
 
     def var(self, axis=None, correction=0, keepdims=False):
         return reduce.var(self, axis=axis, correction=correction, keepdims=keepdims)
@@ -231,8 +231,8 @@ class Methods:
     def min(self, axis=None, keepdims=False):
         return reduce.min_(self, axis=axis, keepdims=keepdims)
 
-    def prod(self, axis=None, keepdims=False):
-        return reduce.prod(self, axis=axis, keepdims=keepdims)
+    def prod(self, axis=None, keepdims=False, dtype=None):
+        return cast_first.prod(self, axis, keepdims, dtype)
 
     def norm(self, p=2, axis=None, keepdims=False):
         return reduce.norm(self, p, axis, keepdims)

@@ -1,5 +1,6 @@
 """Ops that move elements and compute nothing. None of them keeps a buffer: their vjps read shapes and settings."""
 
+import itertools
 import math
 
 import numpy
@@ -8,6 +9,8 @@ from ..engine.device import array_module
 from ..engine.op import op
 from ..errors import ArgumentError, ShapeError
 from .common import checked_axis, ints
+
+FEW = 16  # of so many inputs or parts, it is cheaper to treat each by itself
 
 
 @op
@@ -117,21 +120,26 @@ def broadcast_to(x, *shape):
 
 
 @op
-def cat_(*xs, axis=0):
+def cat_(*xs, axis=0, starts=()):
     """Arrays one after another along an axis that they all have."""
     return array_module(*xs).concatenate(xs, axis=axis)
 
 
 @cat_.vjp("xs")
-def cat_wrt_xs(g, position, xs_shapes, axis):
+def cat_wrt_xs(g, position, xs_shapes, axis, starts):
+    """`starts` are counted once, in cat: to add up all lengths before each of n inputs would take n² steps."""
     axis %= g.ndim
-    start = sum([shape[axis] for shape in xs_shapes[:position]])
+    start = starts[position] if starts else sum([shape[axis] for shape in xs_shapes[:position]])
     return g[(slice(None),) * axis + (slice(start, start + xs_shapes[position][axis]),)]
 
 
 def cat(tensors, axis=0):
     """Tensors one after another along an axis that they all have."""
-    return cat_(*tensors, axis=axis)
+    tensors = tuple(tensors)
+    if len(tensors) <= FEW or not -tensors[0].ndim <= axis < tensors[0].ndim:
+        return cat_(*tensors, axis=axis)
+    starts = tuple(itertools.accumulate([x.shape[axis] if x.ndim else 0 for x in tensors[:-1]], initial=0))
+    return cat_(*tensors, axis=axis, starts=starts)
 
 
 @op
@@ -171,11 +179,32 @@ def split(x, split_size_or_sections, axis=0):
         sizes = [min(size, length - start) for start in range(0, length, size)] or [0]
     if sum(sizes) != length or min(sizes, default=0) < 0:
         raise ShapeError(f"split into {list(sizes)} does not add up to axis {axis} of {x.shape}, which is {length}")
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(x[(slice(None),) * axis + (slice(start, start + size),)])
-        start += size
-    return tuple(parts)
+    return tuple(parts_of(x, sizes, axis))
+
+
+def parts_of(x, sizes, axis):
+    """The parts one after another. Of many, they are parts of halves: the gradient of a slice is as large as what it
+    is a slice of, so n slices of the whole would make n arrays of its size, where log2(n) have to do."""
+    before, start = (slice(None),) * axis, 0
+    if len(sizes) > FEW:
+        middle = len(sizes) // 2
+        start = sum(sizes[:middle])
+        yield from parts_of(x[(*before, slice(0, start))], sizes[:middle], axis)
+        yield from parts_of(x[(*before, slice(start, None))], sizes[middle:], axis)
+    else:
+        for size in sizes:
+            yield x[(*before, slice(start, start + size))]
+            start += size
+
+
+def rows_of(x, count):
+    """x[0], x[1], ... one after another, in halves if there are many, as in `parts_of`."""
+    if count <= FEW:
+        for i in range(count):
+            yield x[i]
+    else:
+        yield from rows_of(x[: count // 2], count // 2)
+        yield from rows_of(x[count // 2 :], count - count // 2)
 
 
 @op

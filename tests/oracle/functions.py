@@ -187,10 +187,104 @@ no_row[2] = False
 call("scaled_dot_product_attention", f.scaled_dot_product_attention, [q, k, v, no_row])
 call("div", torch.div, [np.array([1.0, 0.0, -1.0]), np.array([0.0, 2.0, 1e-20])])
 
+# ---- Further names -----------------------------------------------------------------------------------
+
+for name in "square reciprocal rsqrt".split():
+    call(name, getattr(torch, name), [positive(2, 3)])
+call("clip", torch.clip, [x], {"min": -0.5, "max": 0.5})
+call("lerp", torch.lerp, [x, real(4), real(3, 1)])
+for name in "relu6 hardswish celu selu softsign mish logsigmoid softmin glu".split():
+    its = {"dim": -1} if name in ("softmin", "glu") else {}
+    call(name, getattr(f, name), [x * 4], {}, its)
+call("swish", f.silu, [x])
+call("hardsigmoid", lambda x: f.hardtanh(x / 6 + 0.5, 0, 1), [x * 4])  # hardsigmoid has a float32 slope
+call("celu", f.celu, [x], {"alpha": 0.5})
+call("glu", f.glu, [real(4, 3)], {"axis": 0}, {"dim": 0})
+call("dot", torch.dot, [real(5), real(5)])
+call("allclose", lambda *xs: torch.isclose(*xs).all(), [x, x + 1e-9], function=lambda *xs: mg.isclose(*xs).all())
+for name, axis in (("sum", 1), ("prod", 2), ("mean", (0, 2))):
+    call(
+        name,
+        lambda x, name=name, axis=axis: getattr(torch, name)(x, axis, dtype=torch.float64),
+        [x],
+        function=lambda x, name=name, axis=axis: getattr(mg, name)(x, axis, dtype="float64"),
+    )
+call("cumprod", torch.cumprod, [np.array([[0.0, 2.0, 3.0, 0.0], [4.0, 0.0, 3.0, 1.0]])], {"axis": 1}, {"dim": 1})
+for name in ("cummax", "cummin"):
+    call(name, lambda x, name=name: getattr(torch, name)(x, 1).values, [ties[:, ::-1].copy()], {"axis": 1}, {})
+for settings in ({"k": 2}, {"k": 3, "axis": 1, "largest": False}):
+    its = {"dim" if key == "axis" else key: value for key, value in settings.items()}
+    call("topk", lambda x, its=its: torch.topk(x, **its).values, [x], settings, {}, lambda x, **s: mg.topk(x, **s)[0])
+    call("topk", lambda x, its=its: torch.topk(x, **its).indices, [x], settings, {}, lambda x, **s: mg.topk(x, **s)[1])
+call("tile", lambda x: torch.tile(x, (2, 1, 3)), [x], function=lambda x: mg.tile(x, 2, 1, 3))
+call("tile", lambda x: torch.tile(x, (2,)), [x], function=lambda x: mg.tile(x, 2))
+call("repeat", lambda x: x.repeat(2, 1, 3, 1), [x], function=lambda x: mg.repeat(x, 2, 1, 3, 1))
+call("repeat_interleave", torch.repeat_interleave, [x], {"repeats": 3})
+call("repeat_interleave", torch.repeat_interleave, [x], {"repeats": 2, "axis": 1}, {"repeats": 2, "dim": 1})
+call(
+    "repeat_interleave",
+    lambda x: torch.repeat_interleave(x, torch.tensor([2, 0, 1]), 1),
+    [x],
+    function=lambda x: mg.repeat_interleave(x, [2, 0, 1], 1),
+)
+call("unfold", lambda x: x.unfold(2, 3, 1), [x], function=lambda x: mg.unfold(x, 2, 3, 1))
+call("unfold", lambda x: x.unfold(1, 2, 3), [image], function=lambda x: mg.unfold(x, 1, 2, 3))
+call("expand", lambda x: x.expand(2, -1, 4), [real(3, 1)], function=lambda x: mg.expand(x, 2, -1, 4))
+call("movedim", lambda x: torch.movedim(x, 0, 2), [x], function=lambda x: mg.movedim(x, 0, 2))
+call("movedim", lambda x: torch.movedim(x, (0, 1), (-1, 0)), [x], function=lambda x: mg.movedim(x, (0, 1), (-1, 0)))
+call("chunk", torch.chunk, [x], {"chunks": 3, "axis": 2}, {"chunks": 3, "dim": 2})
+call("unbind", torch.unbind, [x], {"axis": 1}, {"dim": 1})
+call("unbind", torch.unbind, [real(40, 2)])
+call("split", torch.split, [real(50, 2)], {"split_size_or_sections": 1})
+call("cat", lambda *xs: torch.cat(xs, 1), [real(2, 1 + i % 3) for i in range(20)], function=lambda *xs: mg.cat(xs, 1))
+call("masked_fill", lambda x, m: x.masked_fill(m, -1.5), [x, yes_no(3, 4)], {"value": -1.5}, {})
+call("masked_select", torch.masked_select, [x, yes_no(2, 3, 4)])
+call("index_select", torch.index_select, [x, 1, whole(0, 3, 7)])
+places = np.array([[0, 3, 1], [2, 0, 1]])
+call("scatter", torch.scatter, [real(2, 4), 1, places, real(2, 3)])
+call(
+    "scatter",
+    lambda x, i, v: torch.scatter(x, 0, i, v[:1, :3]),  # torch's own gradient of a longer v fails
+    [real(3, 3), np.array([[2, 0, 1]]), real(2, 4)],
+    function=lambda x, i, v: mg.scatter(x, 0, i, v),
+)
+filled = [real(2, 4), places]
+call("scatter", lambda x, i: torch.scatter(x, 1, i, 2.5), filled, function=lambda x, i: mg.scatter(x, 1, i, 2.5))
+rows_of_logits, classes, weight = real(4, 3), np.array([2, 0, -100, 1]), np.array([0.5, 2.0, 1.5])
+for settings in (
+    {}, {"label_smoothing": 0.1}, {"label_smoothing": 0.3, "reduction": "none"}, {"reduction": "sum"},
+    {"reduction": "none", "ignore_index": 1},
+):  # fmt: skip
+    targets = np.where(classes < 0, 0, classes) if "ignore_index" in settings else classes
+    for more in ([], [weight]):
+        for name, scores in (("cross_entropy", rows_of_logits), ("nll_loss", np.log(positive(4, 3)))):
+            if name == "cross_entropy" or "label_smoothing" not in settings:
+                call(
+                    name,
+                    lambda x, t, n=name, w=more, s=settings: getattr(f, n)(
+                        x, t, *[torch.tensor(part, dtype=x.dtype) for part in w], **s
+                    ),
+                    [scores, targets],
+                    function=lambda x, t, n=name, w=more, s=settings: getattr(mg, n)(x, t, *w, **s),
+                )
+
+shares = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.1, 0.1, 0.8]])
+for settings in ({}, {"label_smoothing": 0.2}, {"reduction": "none"}):
+    call("cross_entropy", f.cross_entropy, [rows_of_logits, shares], settings)
+for settings in ({}, {"reduction": "sum"}, {"beta": 0.5, "reduction": "none"}):
+    call("smooth_l1_loss", f.smooth_l1_loss, [real(3, 4), real(3, 4)], settings)
+log_shares = np.log(positive(4, 3))
+for settings in ({}, {"reduction": "batchmean"}, {"reduction": "sum"}, {"reduction": "none"}):
+    call("kl_div", f.kl_div, [log_shares, positive(4, 3)], settings)
+    call("kl_div", f.kl_div, [log_shares, log_shares[::-1].copy()], {**settings, "log_target": True})
+for reduction in ("mean", "sum", "none"):
+    call("binary_cross_entropy", f.binary_cross_entropy, [shares[[0, 3]], shares[[2, 1]]], {"reduction": reduction})
+call("cosine_similarity", f.cosine_similarity, [real(3, 4), real(3, 4)])
+
 
 def described(inputs, settings):
     """A sample in a few words."""
-    return Sample([x.tolist() if x.size < 4 else x for x in inputs], settings)
+    return Sample([x.tolist() if getattr(x, "size", 9) < 4 else x for x in inputs], settings)
 
 
 def rows(only):

@@ -46,9 +46,12 @@ def of_tensors(function):
 
 # ---- Functions that are called alike -----------------------------------------------------------------
 
-for name in "exp expm1 log log1p sqrt abs sign sin cos tanh erf sigmoid relu logical_not isnan isfinite neg".split():
+for name in (
+    "tan asin acos atan sinh cosh asinh acosh atanh exp2 log2 log10 floor ceil trunc isinf clone "
+    "exp expm1 log log1p sqrt abs sign sin cos tanh erf sigmoid relu logical_not isnan isfinite neg"
+).split():
     twin(name, f"torch.{name}")(getattr(torch, name))
-for name in "elu leaky_relu silu gelu softplus".split():
+for name in "elu leaky_relu silu gelu softplus hardtanh".split():
     twin(name, f"functional.{name}")(getattr(f, name))
 for name, function in {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "pow": operator.pow,
@@ -58,10 +61,45 @@ for name, function in {
     "bitwise_not": operator.invert,
 }.items():  # fmt: skip
     twin(name, f"operator {function.__name__.strip('_')}")(function)
-for name in "maximum minimum remainder logical_and logical_or logical_xor".split():
+for name in "maximum minimum remainder fmod logical_and logical_or logical_xor".split():
     twin(name, f"torch.{name}")(of_tensors(getattr(torch, name)))
 for name in "tril triu outer trace linear".split():
     twin(name, f"torch.{name}" if name != "linear" else "functional.linear")(getattr(torch, name, None) or f.linear)
+
+
+@twin("round", "torch.round")
+def round_(x, decimals=0):
+    return torch.round(x, decimals=decimals)
+
+
+@twin("isclose", "torch.isclose")
+def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    return torch.isclose(a, number(b, a).expand(a.shape), rtol, atol, equal_nan)
+
+
+@twin("cumprod", "torch.cumprod")
+def cumprod(x, axis=None):
+    return torch.cumprod(x.reshape(-1), 0) if axis is None else torch.cumprod(x, axis)
+
+
+@twin("cummax", "torch.cummax")
+def cummax(x, axis=0):
+    return torch.cummax(x, axis).values if x.numel() else x * 1
+
+
+@twin("cummin", "torch.cummin")
+def cummin(x, axis=0):
+    return torch.cummin(x, axis).values if x.numel() else x * 1
+
+
+@twin("cummax_places", "torch.cummax")
+def cummax_places(x, axis=0):
+    return torch.cummax(x, axis).indices
+
+
+@twin("huber_loss", "functional.huber_loss")
+def huber_loss(x, target, reduction="mean", delta=1.0):
+    return f.huber_loss(x, number(target, x).expand(x.shape), reduction=reduction, delta=delta)
 
 
 @twin("floor_divide", "without its gradient")
