@@ -12,6 +12,7 @@ import pytest
 import minigrad as mg
 from minigrad import ops
 from minigrad.engine.op import registry
+from tests.op_samples import SAMPLES
 
 INF = float("inf")
 
@@ -46,9 +47,9 @@ def functions_with(*names):
     return found
 
 
-AXIS = [name for name in functions_with("axis") if name != "unsqueeze"]
-TUPLES = [name for name in AXIS if name not in ("cumsum", "argmax", "argmin", "sort", "argsort", "roll", "take")]
-TUPLES = [name for name in TUPLES if name in registry]
+AXIS = [name for name in functions_with("axis") if name not in ("unsqueeze", "unbind")]
+ONE_AXIS = "cumsum cumprod cummax cummin glu topk unflatten argmax argmin sort argsort roll take".split()
+TUPLES = [name for name in AXIS if name not in ONE_AXIS and name in registry]
 
 
 def test_the_walk_finds_what_it_should():
@@ -74,7 +75,7 @@ def test_an_axis_given_twice_is_an_error_of_ours(name):
 
 @pytest.mark.parametrize("name", AXIS)
 def test_numpy_integers_and_negative_axes_mean_what_python_integers_mean(name):
-    x = mg.tensor(np.arange(3.0).reshape(3, 1) + 1)
+    x = mg.tensor(np.arange(2.0).reshape(2, 1) + 1 if name != "glu" else np.ones((3, 2)))
     expected = getattr(ops, name)(x, axis=1)
     for axis in (np.int64(1), np.int8(-1), -1):
         assert np.array_equal(getattr(ops, name)(x, axis=axis).numpy(), expected.numpy())
@@ -249,3 +250,93 @@ def test_elsewhere_a_tensor_that_requires_a_gradient_is_refused(name, setting):
     others = {"normalized_shape": (3,)} if name == "layer_norm" else {}
     with pytest.raises(mg.MinigradError):
         getattr(mg, name)(mg.ones(2, 3), **others, **{setting: leaf(1.0)})
+
+
+# ---- Settings given by reference ---------------------------------------------------------------------
+# Each: a call with one setting, what is given for it, and what the caller writes into it before backward.
+
+BY_REFERENCE = {
+    "reshape": (lambda x, s: mg.reshape(x, s), [3, 4], [12, 1]),
+    "broadcast_to": (lambda x, s: mg.broadcast_to(x, s), [2, 4, 3], [1, 4, 3]),
+    "permute": (lambda x, s: mg.permute(x, s), [1, 0], [0, 1]),
+    "roll": (lambda x, s: mg.roll(x, s, [0, 1]), [1, 2], [0, 0]),
+    "roll array": (lambda x, s: mg.roll(x, s, 0), np.array(1), np.array(2)),
+    "roll tensor": (lambda x, s: mg.roll(x, s, 0), mg.tensor(1), np.array(2)),
+    "flip": (lambda x, s: mg.flip(x, s), [0], [1]),
+    "squeeze": (lambda x, s: mg.squeeze(x.reshape(1, 4, 3), s), [0], [1]),
+    "pad": (lambda x, s: mg.pad(x, s), [1, 0, 2, 1], [0, 1, 1, 2]),
+    "pad pairs": (lambda x, s: mg.pad(x, s), [[1, 0], [2, 1]], [[0, 1], [1, 2]]),
+    "split": (lambda x, s: mg.split(x, s)[0], [1, 3], [3, 1]),
+    "norm": (lambda x, s: mg.norm(x, s), np.array(3.0), np.array(1.0)),
+    "norm tensor": (lambda x, s: mg.norm(x, s), mg.tensor(3.0), np.array(1.0)),
+    "leaky_relu": (lambda x, s: mg.leaky_relu(x - 5, s), np.array(0.1), np.array(0.7)),
+    "leaky_relu tensor": (lambda x, s: mg.leaky_relu(x - 5, s), mg.tensor(0.1), np.array(0.7)),
+    "elu": (lambda x, s: mg.elu(x - 5, s), np.array(0.1), np.array(0.7)),
+    "softplus": (lambda x, s: mg.softplus(x - 5, s), np.array(0.1), np.array(0.7)),
+    "layer_norm": (lambda x, s: mg.layer_norm(x, s), [3], [4]),
+    "layer_norm eps": (lambda x, s: mg.layer_norm(x, (3,), eps=s), np.array(0.1), np.array(5.0)),
+    "rms_norm eps": (lambda x, s: mg.rms_norm(x, (3,), eps=s), np.array(0.1), np.array(5.0)),
+    "normalize eps": (lambda x, s: mg.normalize(x / 1e3, eps=s), np.array(0.1), np.array(5.0)),
+    "clamp": (lambda x, s: mg.clamp(x, max=s), np.array(3.0), np.array(9.0)),
+    "index": (lambda x, s: x[s], [0, 2], [1, 1]),
+    "index array": (lambda x, s: x[s], np.array([0, 2]), np.array([1, 1])),
+    "index mask": (lambda x, s: x[:, s], np.array([True, False, True]), np.array([False, True, False])),
+    "index tuple": (lambda x, s: x[0, s], [0, 2], [1, 1]),
+    "index_put": (lambda x, s: mg.index_put(x, s, 0.0), np.array([0, 2]), np.array([1, 1])),
+    "take": (lambda x, s: mg.take(x, s, 0), np.array([0, 2]), np.array([1, 1])),
+    "gather": (lambda x, s: mg.gather(x, 0, s), np.array([[0, 2, 1]]), np.array([[1, 1, 0]])),
+    "where": (lambda x, s: mg.where(s, x, 0.0), np.array([True, False, True]), np.array([False, True, False])),
+    "mul": (lambda x, s: x * s, np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 2.0])),
+    "max_pool2d": (lambda x, s: mg.max_pool2d(x.reshape(1, 1, 4, 3), s, 1), [2, 1], [1, 2]),
+    "max_pool2d stride": (lambda x, s: mg.max_pool2d(x.reshape(1, 1, 4, 3), 2, s), [2, 1], [1, 1]),
+    "avg_pool2d padding": (lambda x, s: mg.avg_pool2d(x.reshape(1, 1, 4, 3), 2, 1, s), [1, 0], [0, 0]),
+    "conv2d stride": (lambda x, s: mg.conv2d(x.reshape(1, 1, 4, 3), mg.ones(1, 1, 2, 2), stride=s), [2, 1], [1, 1]),
+    "conv2d padding": (lambda x, s: mg.conv2d(x.reshape(1, 1, 4, 3), mg.ones(1, 1, 2, 2), padding=s), [1, 0], [0, 0]),
+    "cross_entropy": (lambda x, s: mg.cross_entropy(x, s), np.array([0, 1, 2, 0]), np.array([1, 2, 0, 1])),
+}
+
+
+@pytest.mark.parametrize("around", [lambda f, x: f(x), mg.checkpoint], ids=["plain", "checkpoint"])
+@pytest.mark.parametrize("name", BY_REFERENCE)
+def test_what_the_caller_writes_into_a_setting_afterwards_changes_no_gradient(name, around):
+    call, setting, change = BY_REFERENCE[name]
+
+    def gradient(around, setting, change=None):
+        x = leaf(np.arange(12.0).reshape(4, 3) ** 1.1)
+        out = around(lambda x: call(x, setting), x)
+        if isinstance(setting, list):
+            setting[:] = change or setting
+        elif isinstance(setting, mg.Tensor) and change is not None:
+            setting.data = change.astype(setting.dtype)
+        elif change is not None:
+            setting[...] = change
+        return mg.grad(out, [x], mg.tensor(np.cos(np.arange(out.size)).reshape(out.shape)))[0].numpy()
+
+    def copied():
+        return mg.tensor(setting.numpy()) if isinstance(setting, mg.Tensor) else setting.copy()
+
+    expected = gradient(lambda f, x: f(x), copied())
+    assert np.array_equal(gradient(around, copied(), change), expected)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_no_op_takes_a_tensor_that_requires_a_gradient_as_a_setting(name):
+    op = registry[name]
+    for sample in SAMPLES[name]:
+        inputs = [mg.tensor(x) if isinstance(x, np.ndarray) else x for x in sample.inputs]
+        if not any(isinstance(x, mg.Tensor) for x in inputs):
+            continue
+        for setting in sample.settings.keys() & op.settings:
+            with pytest.raises(mg.ArgumentError, match=setting):
+                op(*inputs, **{**sample.settings, setting: leaf(1.0)})
+
+
+def test_rates_scales_and_axes_that_are_no_numbers_are_refused():
+    x, wrong = mg.ones(2, 3), leaf(0.5)
+    for call in (
+        lambda: mg.dropout(x, wrong), lambda: mg.dropout(x, "half"), lambda: mg.norm(x, "fro"),
+        lambda: mg.scaled_dot_product_attention(x, x, x, scale=wrong),
+        lambda: mg.flatten(x, 1.5), lambda: mg.flatten(x, [0, 1]), lambda: mg.split(x, 1, axis=0.5),
+    ):  # fmt: skip
+        with pytest.raises(mg.ArgumentError):
+            call()

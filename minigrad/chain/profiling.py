@@ -14,8 +14,6 @@ import time
 import tracemalloc
 from dataclasses import dataclass, field
 
-import numpy
-
 from ..engine.checkpoint import Region, tensors_in
 from ..engine.device import array_module, is_array, memory_owner
 from ..engine.modes import enable_grad, local
@@ -311,7 +309,9 @@ def sweep_once(chain, outside, swept):
         place = user_position()
         nodes = checkpoint_nodes(chain, tuple(inputs), arrays, chain.work(sweep=swept), chain.outputs, "", place)
         seeds = [
-            (Tensor(gradient_like(node), node), gradient_like(node)) for node in nodes if node.requires_grad
+            (Tensor(gradient_like(node, arrays), node), gradient_like(node, arrays))
+            for node in nodes
+            if node.requires_grad
         ]
         targets = [node for node, source in zip(inputs, chain.boundary, strict=True) if source.requires_grad]
         replayed, rest, then = 0.0, 0.0, time.perf_counter()
@@ -345,7 +345,8 @@ def time_once(body, arrays, swept):
         start = time.perf_counter()
         execute(whole, work, values, fresh)
         middle = time.perf_counter()
-        seeds = [(Tensor(gradient_like(node), fresh[node]), gradient_like(node)) for node in swept]
+        there = list(arrays.values())
+        seeds = [(Tensor(gradient_like(node, there), fresh[node]), gradient_like(node, there)) for node in swept]
         begin = time.perf_counter()
         collections.deque(Sweep(seeds, False, False, targets).walk(), maxlen=0)
         return middle - start, time.perf_counter() - begin
@@ -353,8 +354,9 @@ def time_once(body, arrays, swept):
         context.region = region
 
 
-def gradient_like(node):
-    return numpy.ones(node.shape, node.dtype)
+def gradient_like(node, arrays):
+    """Ones of a node's shape and dtype, made by the module that computes on `arrays`."""
+    return array_module(*arrays).ones(node.shape, node.dtype)
 
 
 class Allocations:

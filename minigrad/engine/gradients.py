@@ -143,8 +143,11 @@ def passed_on(gradient):
 
 
 def own(array):
-    """An array that nobody else can see: itself if it is fresh, a copy if it is a view or the tape's own."""
-    if array.base is None and (type(array) is not numpy.ndarray or array.flags.writeable):
+    """An array that nobody else can see: itself if it is fresh, a copy if it is a view or the tape's own.
+
+    CuPy cannot protect an array, so there nothing tells a fresh one from the tape's own: it is copied.
+    """
+    if array.base is None and type(array) is numpy.ndarray and array.flags.writeable:
         return array
     return array.copy()
 

@@ -33,7 +33,7 @@ from ..engine.op import op
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError, ShapeError
 from .arithmetic import where_
-from .common import module_of, quiet, wide
+from .common import module_of, quiet, setting_number, wide
 from .random import dropout
 from .reduce import softmax
 
@@ -253,4 +253,6 @@ def checked(q, k, v, mask, scale):
         leading_axes(q, k, v, mask)
     except ValueError as error:
         raise ShapeError(f"attention of {shapes}: the axes before the last two do not broadcast") from error
-    return mask, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    if scale is None:
+        return mask, 1 / math.sqrt(q.shape[-1])
+    return mask, float(setting_number("scaled_dot_product_attention", "scale", scale))

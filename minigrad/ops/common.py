@@ -30,6 +30,16 @@ def plain(number):
     return number.item() if isinstance(number, numpy.generic) else number
 
 
+def setting_number(op, name, value):
+    """A setting of `op` that is a number: from a NumPy scalar or a tensor without a gradient, too."""
+    if isinstance(value, Tensor) and value.requires_grad:
+        raise ArgumentError(f"{op} takes {name!r} as a number, to which no gradient flows; pass {name}.item()")
+    try:
+        return value if type(value) in NUMBER else float(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{op} takes {name!r} as a number, not {value!r}") from error
+
+
 def ints(sizes, what="a shape") -> tuple:
     """A shape or axes given as f(2, 3), f((2, 3)) or f([2, 3]): a tuple of plain ints, safe to keep."""
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
@@ -42,7 +52,10 @@ def ints(sizes, what="a shape") -> tuple:
 
 def checked_axis(axis, ndim) -> int:
     """One axis, counted from the front; the first one if it is None. A scalar counts as having one axis."""
-    axis, ndim = operator.index(axis or 0), max(ndim, 1)
+    try:
+        axis, ndim = operator.index(0 if axis is None else axis), max(ndim, 1)
+    except TypeError as error:
+        raise ArgumentError(f"an axis is an integer, not {axis!r}") from error
     if not -ndim <= axis < ndim:
         raise IndexingError(f"axis {axis} does not exist: there are axes from {-ndim} to {ndim - 1}")
     return axis % ndim

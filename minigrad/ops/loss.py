@@ -71,7 +71,7 @@ def nll_loss(log_probs, target, reduction="mean", ignore_index=-100):
 @nll_loss.vjp("log_probs")
 def nll_loss_wrt_log_probs(g, log_probs_shape, target, reduction, ignore_index):
     hot, weights = hot_and_weights(g, log_probs_shape, target, reduction, ignore_index)
-    return -hot * weights
+    return weights * -hot  # weights first: where they are a tensor and `hot` is CuPy's, CuPy would refuse
 
 
 def checked_target(logits, target, ignore_index):

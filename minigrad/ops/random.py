@@ -7,6 +7,7 @@ backward, and in a checkpoint's replay. Nothing is drawn twice, and nothing is s
 from ..engine.device import array_module
 from ..engine.op import op
 from ..errors import ArgumentError
+from .common import setting_number
 from .keys import next_key, uniform
 
 
@@ -26,6 +27,7 @@ def dropout_wrt_x(g, p, key):
 
 def dropout(x, p=0.5, training=True):
     """x with each element 0 with probability p, and divided by 1 - p otherwise; x itself if not training."""
+    p = setting_number("dropout", "p", p)
     if not 0 <= p <= 1:
         raise ArgumentError(f"dropout needs a probability from 0 to 1, not {p!r}")
     if not training or p == 0:

@@ -11,7 +11,7 @@ from ..engine.op import op
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError
 from .arithmetic import maximum, where_
-from .common import checked_axis, count, kept, narrow, plain, positive_axes, quiet, wide
+from .common import checked_axis, count, kept, narrow, positive_axes, quiet, setting_number, wide
 from .elementwise import abs_, exp, sign
 from .index import gather
 from .shape import broadcast_to_, flip, pad_, permute_, stack_
@@ -207,9 +207,9 @@ def norm(x, p=2, axis=None, keepdims=False):
     >>> norm(mg.tensor([3.0, 4.0]))
     Tensor(5., float32)
     """
+    p = setting_number("norm", "p", p)
     if not p > 0:
         raise ArgumentError(f"norm needs p > 0, not {p!r}")
-    p = plain(p)
     if p == math.inf:
         return max_(abs_(x), axis=axis, keepdims=keepdims)
     return norm_(x, p=p, axis=axis, keepdims=keepdims)

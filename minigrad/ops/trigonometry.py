@@ -9,7 +9,8 @@ from .elementwise import sqrt
 @op
 def tan(x):
     """The tangent of x in radians. Keeps its output."""
-    return array_module(x).tan(x)
+    with quiet():
+        return array_module(x).tan(x)
 
 
 @tan.vjp("x")

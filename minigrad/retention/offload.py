@@ -12,6 +12,7 @@ import weakref
 
 from ..engine.device import device_of, to_device
 from ..engine.modes import local
+from ..engine.tensor import frozen
 
 _copies = weakref.WeakKeyDictionary()  # node -> weak reference to the copy of its value
 
@@ -128,6 +129,5 @@ def transfer(array, device):
     """A copy of an array in the memory of `device`."""
     moved = to_device(array, device)
     if moved is array:
-        moved = array.copy()
-        moved.setflags(write=False)
+        moved = frozen(array.copy())
     return moved
