@@ -42,7 +42,7 @@ WITHIN_FUNCTIONS = {
     ("commands.demo", "tqdm"): "tqdm comes with the demo alone",
     ("minigrad", "importlib"): "`mg.importlib` would be a public name",
 }
-LIMITS = {"lines of engine/": 2180, "lines of a function": 54, "branches of a function": 30}
+LIMITS = {"lines of engine/": 2240, "lines of a function": 56, "branches of a function": 34}
 
 
 def imports():

@@ -178,9 +178,15 @@ def test_no_op_of_one_array_warns_about_infinities():
                 out.backward(mg.ones_like(out))
 
 
-def test_integers_divided_by_zero_are_zero_as_in_numpy():
-    x, zero = mg.tensor([1, 0, -1]), mg.tensor([0, 0, 0])
-    assert (x // zero).tolist() == [0, 0, 0] and (x % zero).tolist() == [0, 0, 0]
+@pytest.mark.parametrize("zero", [0, False, [1, 0, 1]])
+def test_integers_cannot_be_divided_by_zero(zero):
+    """Nor would a warning do: an integer has no value that says so."""
+    x, divisor = mg.tensor([1, 0, -1]), mg.tensor(zero) if isinstance(zero, list) else zero
+    for divide in (mg.floor_divide, mg.remainder):
+        with pytest.raises(mg.ArgumentError, match="divided by zero"):
+            divide(x, divisor)
+        assert np.isfinite(divide(x, mg.tensor([2, 3, 4])).numpy()).all()
+    zero = mg.tensor([0, 0, 0])
     assert (x / zero).numpy()[0] == INF
 
 

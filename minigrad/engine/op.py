@@ -231,10 +231,8 @@ class Op:
             arrays = operands(self, args)
         if settings:
             settings = frozen_settings(self, settings)
-        if self.promote is not None and mask != bit - 1:
-            promoted = self.promote(args, arrays)
-            if promoted is not None:
-                return self(*promoted, **settings)
+        if self.promote is not None and mask != bit - 1 and (promoted := self.promote(args, arrays)) is not None:
+            return self(*promoted, **settings)
         out = run(self, arrays, settings, tracer)
         if tracer is not None:
             tracer.ran(self, args, arrays, out)

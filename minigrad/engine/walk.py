@@ -55,6 +55,7 @@ class Sweep:
         self.start = next_number()
         self.buffers_freed, self.replays = 0, 0
         self.came_from = {}  # first number of a replay's fresh nodes -> its checkpoint node, the innermost replay last
+        self.passed_by = []  # fresh nodes of earlier walks, whose gradients went to the outputs that have their values
         self.at_home = set()  # with create_graph: fresh nodes of this walk's own replays that have an alias
         self.began_at = frozenset(node.number for node in roots)
         here.add(self)
@@ -114,6 +115,7 @@ class Sweep:
         gradient, destination = self.grads.pop(node), self.destination
         if node.extras is not None and node.extras.alias is not None and node not in self.at_home:
             self.give(node.alias, gradient)  # an earlier walk has made it: its gradient belongs to the output itself
+            self.passed_by.append(node)
             return "op", node, gradient, [], 0
         if node.body is not None:
             return self.checkpoint(node, gradient)
@@ -295,6 +297,15 @@ class Sweep:
             if context.tracer is not None:
                 context.tracer.replay_ended()
 
+    def release_below(self, node, oldest):
+        """Let go of a stretch that an earlier walk's replay has written, and that this walk has passed by."""
+        waiting = [node]
+        while waiting:
+            node = waiting.pop()
+            if node.op is not None and not node.freed and node.number > oldest:
+                waiting.extend(node.inputs)
+                self.release(node)
+
     def note_replay(self, node, numbers):
         """Remember which checkpoint the nodes of these numbers were replayed for, until the walk has passed them."""
         while self.came_from and next(reversed(self.came_from)) > node.number:
@@ -313,6 +324,8 @@ class Sweep:
     def finish(self):
         """Hand over the gradients of leaves, all together, and yield a Step for each."""
         destination, tracer = self.destination, self.context.tracer
+        for node in self.passed_by if not self.retain_graph else ():
+            self.release_below(node, node.alias.number)
         for leaf, gradient in destination.leaves.items():
             self.arrived(leaf, gradient)
         for tensor, total in destination.finish(self.arithmetic, self.watched):

@@ -129,9 +129,17 @@ def pow_wrt_b(g, a, out):
         return g * (out * log(where_(flat, 1.0, a)))
 
 
+def refuse_zero(b, sign, a):
+    """Integers have no inf and no nan for a division by zero to give. ArgumentError, as Python and PyTorch have it."""
+    if all(x.dtype.kind in "iub" if hasattr(x, "dtype") else isinstance(x, int) for x in (a, b)):
+        if not bool(array_module(b).all(b) if hasattr(b, "dtype") else b):
+            raise ArgumentError(f"integers cannot be divided by zero with {sign}; divide floats, or replace the zeros")
+
+
 @op
 def floor_divide(a, b):
     """a // b, rounded down. No gradient flows through it: it is flat wherever it has a slope."""
+    refuse_zero(b, "//", a)
     with quiet():
         return a // b
 
@@ -139,6 +147,7 @@ def floor_divide(a, b):
 @op
 def remainder(a, b):
     """a % b = a - (a // b) * b, with the sign of b. Keeps a and b if b needs a gradient, else nothing."""
+    refuse_zero(b, "%", a)
     with quiet():
         return a % b
 
