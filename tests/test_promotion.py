@@ -9,8 +9,9 @@ import minigrad as mg
 
 FLOATS, INTEGERS = ("float16", "float32", "float64"), ("bool", "uint8", "int16", "int32", "int64")
 TOGETHER = [mg.add, mg.sub, mg.mul, mg.div, mg.floor_divide, mg.remainder, mg.maximum, mg.minimum, mg.pow, mg.matmul,
-            mg.outer, mg.mse_loss, mg.l1_loss]  # fmt: skip
-ALONE = [mg.exp, mg.log, mg.sqrt, mg.sin, mg.tanh, mg.sigmoid, mg.mean, mg.var, mg.std, mg.softmax, mg.logsumexp]
+            mg.outer, mg.fmod, mg.mse_loss, mg.l1_loss, mg.huber_loss]  # fmt: skip
+ALONE = [mg.exp, mg.log, mg.sqrt, mg.sin, mg.tanh, mg.sigmoid, mg.mean, mg.var, mg.std, mg.softmax, mg.logsumexp,
+         mg.gelu, mg.silu, mg.atan, mg.log2, mg.norm]  # fmt: skip
 
 
 @pytest.mark.parametrize("floating, integer", [*itertools.product(FLOATS, INTEGERS)])

@@ -10,21 +10,38 @@ to be cast is cast by an op, so a checkpoint's replay casts it again.
 """
 
 from ..engine.tensor import Tensor
-from . import activation, arithmetic, conv, elementwise, linalg, loss, normalization, reduce, shape
+from . import (
+    activation,
+    arithmetic,
+    classes,
+    conv,
+    elementwise,
+    linalg,
+    loss,
+    normalization,
+    powers,
+    reduce,
+    rounding,
+    shape,
+    trigonometry,
+)
 from .defaults import get_default_dtype
 from .erf import erf
 
 TOGETHER = (
-    arithmetic.add, arithmetic.sub, arithmetic.mul, arithmetic.floor_divide, arithmetic.remainder,
-    arithmetic.maximum, arithmetic.minimum, arithmetic.where_, linalg.matmul, linalg.linear, linalg.einsum_,
-    shape.cat_, shape.stack_, conv.conv2d_, conv.conv_transpose2d_, loss.mse_loss, loss.l1_loss,
-    loss.binary_cross_entropy_with_logits, normalization.layer_norm_, normalization.rms_norm_,
+    arithmetic.add, arithmetic.sub, arithmetic.mul, arithmetic.floor_divide, arithmetic.remainder, rounding.fmod,
+    arithmetic.maximum, arithmetic.minimum, arithmetic.pow_, linalg.matmul, linalg.outer, linalg.linear,
+    linalg.einsum_, shape.cat_, shape.stack_, conv.conv2d_, conv.conv_transpose2d_, loss.mse_loss, loss.l1_loss,
+    classes.huber_loss, loss.binary_cross_entropy_with_logits, normalization.layer_norm_, normalization.rms_norm_,
     normalization.batch_norm_,
 )  # fmt: skip
 FLOATING = (
-    elementwise.exp, elementwise.expm1, elementwise.log, elementwise.log1p, elementwise.sqrt, elementwise.sin,
-    elementwise.cos, elementwise.tanh, erf, activation.sigmoid, reduce.mean, reduce.var, reduce.std,
-    reduce.softmax, reduce.log_softmax, reduce.logsumexp,
+    arithmetic.div, elementwise.exp, elementwise.expm1, elementwise.log, elementwise.log1p, elementwise.sqrt,
+    elementwise.sin, elementwise.cos, elementwise.tanh, erf, powers.exp2, powers.log2, powers.log10,
+    trigonometry.tan, trigonometry.asin, trigonometry.acos, trigonometry.atan, trigonometry.sinh, trigonometry.cosh,
+    trigonometry.asinh, trigonometry.acosh, trigonometry.atanh, activation.sigmoid, activation.silu, activation.gelu,
+    activation.elu_, activation.softplus_, reduce.mean, reduce.var, reduce.std, reduce.norm_, reduce.softmax,
+    reduce.log_softmax, reduce.logsumexp,
 )  # fmt: skip
 
 
@@ -79,4 +96,3 @@ for each in TOGETHER:
 for each in FLOATING:
     each.promote = as_floats
 arithmetic.where_.promote = where_parts
-arithmetic.div.promote = as_floats
