@@ -21,6 +21,9 @@ except ImportError:
     pass
 
 
+collect_ignore = ["fake_cupy.py", "on_gpu_stand_in.py", "read_cupy_names.py"]  # programs: a process of their own each
+
+
 @pytest.fixture(autouse=True)
 def no_cycle_collector():
     """Everything must die by reference count: no test may need the collector to see memory come back."""
