@@ -5,7 +5,6 @@ be set wrongly. CuPy is imported only when somebody asks for a GPU; as long as n
 is NumPy's and `array_module` costs one look into a dict.
 """
 
-import math
 import sys
 
 import numpy
@@ -72,37 +71,6 @@ def import_cupy(device):
     except Exception as error:
         raise DeviceError(f"device {device!r} needs a GPU, and CuPy finds none here: {error}") from error
     return cupy
-
-
-LONG = 16384  # elements from which on NumPy's sums along an axis, row after row, are split into blocks
-
-
-def total(array, axis=None, keepdims=False):
-    """The sum over `axis` (None, an int or a tuple), rounded once: float16 is added up in float32.
-
-    NumPy adds along all but the last axis one by one, and after n rows of float32 the error has grown to n roundings.
-    So long axes are added in blocks, about √n of √n rows each. Source: Higham 1993, The accuracy of floating point
-    summation.
-    """
-    if array.dtype == "float16":
-        with numpy.errstate(over="ignore"):
-            return array.sum(axis=axis, keepdims=keepdims, dtype="float32").astype("float16")
-    if array.size >= LONG and array.dtype.kind == "f" and isinstance(array, numpy.ndarray) and array.flags.c_contiguous:
-        axes = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        axes = [a % array.ndim for a in axes]
-        long = [a for a in axes if a < array.ndim - 1 and array.shape[a] >= 1024]
-        if long and axis is not None:
-            array = in_blocks(array, long[0])
-    return array.sum(axis=axis, keepdims=keepdims)
-
-
-def in_blocks(array, axis):
-    """`array` with about √n rows along `axis`, each the sum of about √n of its n rows."""
-    rows = array.shape[axis]
-    size = math.isqrt(rows)
-    before, whole = (slice(None),) * axis, rows // size * size
-    blocks = array[(*before, slice(0, whole))].reshape(array.shape[:axis] + (-1, size) + array.shape[axis + 1 :])
-    return numpy.concatenate([blocks.sum(axis=axis + 1), array[(*before, slice(whole, rows))]], axis=axis)
 
 
 def memory_owner(array):

@@ -10,9 +10,10 @@ import functools
 import numpy
 
 from ..errors import ArgumentError, NoGradientError, ShapeError
-from .device import LONG, array_module, total
+from .device import array_module
 from .messages import freed_error, overwritten_error, vjp_shape_error
 from .modes import Mode, local
+from .sums import total
 from .tensor import Tensor, as_operand, frozen, protected, refuse_smuggled
 
 
@@ -176,10 +177,7 @@ def fit(result, source, node, vjp):
         axes = broadcast_axes(result.shape, source.shape)
         if axes is None:
             raise vjp_shape_error(node, vjp, result.shape, source.shape)
-        if type(result) is numpy.ndarray and result.size < LONG and result.itemsize > 2:
-            result = numpy.add.reduce(result, axes)  # what the method calls in the end
-        else:
-            result = result.sum(axis=axes) if isinstance(result, Tensor) else total(result, axes)
+        result = result.sum(axis=axes) if isinstance(result, Tensor) else total(result, axes)
         if result.shape != source.shape:
             result = result.reshape(source.shape)
     if not source.shape and isinstance(result, numpy.generic):  # what NumPy makes of a 0-d result

@@ -130,6 +130,7 @@ class Tensor:
     def grad(self, value):
         if value is not None:
             if not isinstance(value, Tensor):
+                check_plain(value)
                 value = Tensor(array_module(self._data).array(value, dtype=self.dtype))
             if value.shape != self.shape:
                 raise ShapeError(f"grad must have the tensor's shape {self.shape}, not {value.shape}")
@@ -145,6 +146,7 @@ class Tensor:
         """
         if isinstance(array, Tensor):
             array = array._data
+        check_plain(array)
         array = array_module(self._data).array(array, dtype=self.dtype)
         if array.shape != self.shape:
             raise ShapeError(f"assign_ needs shape {self.shape}, not {array.shape}")
@@ -253,17 +255,24 @@ def as_operand(value):
     if isinstance(value, Tensor):
         return value._data
     if isinstance(value, numpy.generic):  # first: np.float64 is a float as well
-        return value.item()
+        value = value.item()
     if isinstance(value, (bool, int, float)):
         return value
     if is_array(value):
-        if value.dtype.kind not in "fiub":
-            raise DtypeError(f"tensors hold floats, integers or booleans, not {value.dtype}; pass .real, or .imag")
-        if isinstance(value, (numpy.ma.MaskedArray, numpy.matrix)):
-            kind = type(value).__name__
-            raise ArgumentError(f"a {kind} has rules of its own; pass numpy.asarray(it), or what filled() gives")
+        check_plain(value)
         return frozen(value.copy())
     raise ArgumentError(f"expected a tensor, an array or a number, not {type(value).__name__}")
+
+
+def check_plain(value):
+    """Refuse data that a tensor would silently make something else of: complex, objects, masked arrays, matrices."""
+    dtype = getattr(value, "dtype", None)
+    if isinstance(value, complex) or (dtype is not None and dtype.kind not in "fiub"):
+        what = "complex ones" if dtype is None else dtype
+        raise DtypeError(f"tensors hold floats, integers or booleans, not {what}; pass .real, or .imag")
+    if isinstance(value, (numpy.ma.MaskedArray, numpy.matrix)):
+        kind = type(value).__name__
+        raise ArgumentError(f"a {kind} has rules of its own; pass numpy.asarray(it), or what filled() gives")
 
 
 def check_float(dtype):

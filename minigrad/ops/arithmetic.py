@@ -10,8 +10,8 @@ from ..engine.device import array_module
 from ..engine.op import op
 from ..errors import ArgumentError, DtypeError
 from .common import NUMBER, plain, quiet
-from .defaults import number_dtype
-from .elementwise import log
+from .defaults import get_default_dtype, number_dtype
+from .elementwise import astype, log
 
 
 @op
@@ -210,6 +210,11 @@ def clamp_wrt_x(g, x, min, max):
     return g * ((x >= min) & (x <= max))
 
 
+def as_float(x):
+    """Integers and booleans in the default float dtype; floats as they are."""
+    return x if x.dtype.kind == "f" else astype(x, get_default_dtype())
+
+
 def clamp(x, min=None, max=None):
     """x, but not below `min` and not above `max`; either may be None, a number, or a tensor.
 
@@ -219,6 +224,8 @@ def clamp(x, min=None, max=None):
     if min is None and max is None:
         raise ArgumentError("clamp needs min, max or both")
     if isinstance(min, (*NUMBER, type(None))) and isinstance(max, (*NUMBER, type(None))):
+        if isinstance(min, float) or isinstance(max, float):
+            x = as_float(x)
         return clamp_(x, min=min, max=max)
     if min is not None:
         x = maximum(x, min)

@@ -35,7 +35,7 @@ from ..errors import ArgumentError, DtypeError, ShapeError
 from .arithmetic import where_
 from .common import module_of, quiet, setting_number, wide
 from .random import dropout
-from .reduce import softmax
+from .reduce import softmax, sum_
 
 BLOCK = 128  # rows and columns of scores that are there at a time
 
@@ -196,7 +196,7 @@ def plain_score_gradients(g, q, k, v, mask, is_causal, scale):
     """dS by ops that can be differentiated; g has lse's column, whose slopes are the probabilities."""
     p = plain_probabilities(q, k, mask, is_causal, scale)
     dp = g[..., :-1] @ v.swapaxes(-1, -2)
-    return p * (dp - (p * dp).sum(axis=-1, keepdims=True) + g[..., -1:])
+    return p * (dp - sum_(p * dp, axis=-1, keepdims=True) + g[..., -1:])
 
 
 def attention_plain(q, k, v, mask=None, is_causal=False, scale=None, dropout_p=0.0):

@@ -10,10 +10,11 @@ from ..errors import ArgumentError, DtypeError, ShapeError
 from . import loss
 from .arithmetic import clamp_, where_
 from .common import module_of
+from .defaults import get_default_dtype
 from .elementwise import exp, log
 from .index import take
 from .loss import checked_shapes, reduced, share
-from .reduce import log_softmax
+from .reduce import log_softmax, norm
 
 
 def cross_entropy(logits, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
@@ -128,6 +129,7 @@ def kl_div(x, target, reduction="mean", log_target=False):
     log_target  the target is given as logarithms too
     """
     checked_shapes(x, target)
+    x, target = as_floats(x, target)
     if log_target:
         losses = exp(target) * (target - x)
     else:
@@ -153,7 +155,15 @@ def bounded_log(x):
     return where_(far, -100.0, clamp_(log(where_(far, 1.0, x)), min=-100.0))
 
 
+def as_floats(a, b):
+    """Two tensors, of which integers have been brought into the dtype of the other, or into the default one."""
+    dtypes = [x.dtype for x in (a, b) if x.dtype.kind == "f"]
+    dtype = dtypes[0] if dtypes else get_default_dtype()
+    return [x if x.dtype.kind == "f" else x.astype(dtype) for x in (a, b)]
+
+
 def cosine_similarity(a, b, axis=1, eps=1e-8):
     """Σ a * b over `axis`, divided by the norms of a and b, neither taken below eps."""
-    sizes = [clamp_((x * x).sum(axis=axis), min=eps * eps) ** 0.5 for x in (a, b)]
-    return (a * b).sum(axis=axis) / (sizes[0] * sizes[1])
+    a, b = as_floats(a, b)
+    a, b = [x / clamp_(norm(x, axis=axis, keepdims=True), min=eps) for x in (a, b)]
+    return (a * b).sum(axis=axis)

@@ -83,10 +83,17 @@ def kept(g, shape, axis, keepdims):
 
 def wide(x):
     """x, but float16 as float32: so that a sum of many, or of squares, does not overflow on its way."""
-    return x.astype("float32") if x.dtype == "float16" else x
+    return x.astype("float32") if x.dtype.char == "e" else x
+
+
+def wide_dtype(x):
+    """The dtype of wide(x)."""
+    return numpy.dtype("float32") if x.dtype.char == "e" else x.dtype
 
 
 def narrow(out, x):
     """`out`, computed from wide(x), in the dtype that x has."""
+    if x.dtype.char != "e":
+        return out
     with quiet():
-        return out.astype("float16") if x.dtype == "float16" else out
+        return out.astype("float16")

@@ -23,6 +23,7 @@ import math
 from ..engine.device import array_module
 from ..engine.op import op
 from ..errors import ArgumentError, ShapeError
+from .common import quiet, wide
 from .reduce import sum_
 from .shape import unsqueeze
 from .window import output_size, pair, places, positive, reach, single
@@ -36,7 +37,7 @@ WORKSPACE = 2**21  # bytes of columns at a time
 @op
 def conv2d_(x, weight, bias=None, stride=ONES, padding=NO_PADDING, dilation=ONES, groups=1):
     """The convolution of x with weight. Keeps weight for x's gradient and x for the weight's; no columns."""
-    xp = array_module(x, weight)
+    xp, given, x, weight = array_module(x, weight), (x, weight), wide(x), wide(weight)
     kernel, matrices = weight.shape[2:], as_matrices(weight, groups)
     size = output_size(x.shape[2:], kernel, stride, padding, dilation)
     out = xp.empty((x.shape[0], weight.shape[0], *size), xp.result_type(x, weight))
@@ -44,7 +45,7 @@ def conv2d_(x, weight, bias=None, stride=ONES, padding=NO_PADDING, dilation=ONES
         columns = columns_of(x[some], rows, size[1], kernel, stride, padding, dilation, groups)
         pixels = channels_first(out[some, :, rows])
         pixels[...] = (matrices @ columns).reshape(pixels.shape)
-    return with_bias(out, bias)
+    return with_bias(out, bias, given)
 
 
 @conv2d_.vjp("x")
@@ -70,7 +71,7 @@ def conv2d_wrt_bias(g):
 def conv_transpose2d_(y, weight, bias=None, size=ONES, stride=ONES, padding=NO_PADDING, dilation=ONES, groups=1):
     """Each pixel of y, which is like an output of conv2d, paints the kernel onto images of `size`, which are like
     its input. Keeps y and weight."""
-    xp = array_module(y, weight)
+    xp, given, y, weight = array_module(y, weight), (y, weight), wide(y), wide(weight)
     kernel, matrices = weight.shape[2:], as_matrices(weight, groups).swapaxes(-1, -2)
     out = xp.zeros((y.shape[0], weight.shape[1] * groups, *size), xp.result_type(y, weight))
     for some, rows in pieces(y, groups * matrices.shape[1]):
@@ -79,7 +80,7 @@ def conv_transpose2d_(y, weight, bias=None, size=ONES, stride=ONES, padding=NO_P
         canvas = channels_first(out[some])
         for (i, j), outs, ins in places(kernel, stride, padding, dilation, pixels.shape[2:], size, rows.start):
             canvas[ins] += columns[:, i, j][outs]
-    return with_bias(out, bias)
+    return with_bias(out, bias, given)
 
 
 @conv_transpose2d_.vjp("y")
@@ -104,13 +105,13 @@ def conv_transpose2d_wrt_bias(g):
 def conv2d_weight_gradient(x, y, kernel=ONES, stride=ONES, padding=NO_PADDING, dilation=ONES, groups=1):
     """For each place of the kernel, x there times y, summed over images and pixels; y is like an output of conv2d.
     Keeps x and y."""
-    xp = array_module(x, y)
+    xp, given, x, y = array_module(x, y), (x, y), wide(x), wide(y)
     channels, outputs = x.shape[1] // groups, y.shape[1] // groups
     out = xp.zeros((groups, outputs, channels * kernel[0] * kernel[1]), xp.result_type(x, y))
     for some, rows in pieces(y, groups * out.shape[2]):
         columns = columns_of(x[some], rows, y.shape[3], kernel, stride, padding, dilation, groups)
         out += as_rows(channels_first(y[some, :, rows]), groups) @ columns.swapaxes(-1, -2)
-    return out.reshape(groups * outputs, channels, *kernel)
+    return with_bias(out.reshape(groups * outputs, channels, *kernel), None, given)
 
 
 @conv2d_weight_gradient.vjp("x")
@@ -171,15 +172,20 @@ def columns_of(x, rows, width, kernel, stride, padding, dilation, groups):
     return columns.reshape(groups, x.shape[0] // groups * kernel[0] * kernel[1], x.shape[1] * size[0] * width)
 
 
-def with_bias(out, bias):
-    """`out`, which is ours, plus a number for each channel."""
-    if bias is None:
+def with_bias(out, bias, given):
+    """`out`, which is ours, plus a number for each channel; in the dtype of what was given, if that was float16."""
+    dtypes = [x.dtype for x in given]
+    if bias is not None:
+        dtypes.append(bias.dtype)
+        bias = bias.reshape(-1, 1, 1)
+        if out.dtype != bias.dtype:
+            out = out + bias
+        else:
+            out += bias
+    if any([dtype.char != "e" for dtype in dtypes]):
         return out
-    bias = bias.reshape(-1, 1, 1)
-    if out.dtype != bias.dtype:
-        return out + bias
-    out += bias
-    return out
+    with quiet():
+        return out.astype("float16")
 
 
 # ---- As torch calls them -----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy
 
 from ..engine.device import array_module, device_of, is_array, to_device
 from ..engine.tape import Leaf
-from ..engine.tensor import Tensor, check_float, frozen
+from ..engine.tensor import Tensor, check_float, check_plain, frozen
 from ..errors import ArgumentError, DtypeError, ShapeError
 from .common import ints
 from .defaults import get_default_dtype, number_dtype, set_default_dtype
@@ -53,6 +53,7 @@ def new_array(data, dtype):
     """A copy of `data` as an array; Python floats in the default dtype."""
     if isinstance(data, Tensor):
         data = data._data
+    check_plain(data)
     module = array_module(data) if is_array(data) else numpy
     try:
         array = module.array(data, dtype=dtype)
@@ -97,6 +98,7 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None) 
     Tensor([7, 7], int64)
     """
     value = value.item() if isinstance(value, Tensor) else value
+    check_plain(value)
     return filled(ints((shape,)), value, dtype or number_dtype(value), device, requires_grad, name)
 
 

@@ -16,10 +16,11 @@ import numpy
 
 from ..engine.device import array_module, is_array
 from ..engine.op import op
+from ..engine.sums import LONG
 from ..engine.tensor import Tensor, frozen
 from ..errors import DtypeError, IndexingError, ShapeError
 from .arithmetic import where_
-from .common import module_of, narrow, wide
+from .common import module_of, quiet, wide_dtype
 from .defaults import get_default_dtype
 
 # ---- Patterns ----------------------------------------------------------------------------------------
@@ -113,14 +114,20 @@ def getitem(x, index):
 @op(inputs=4)
 def scatter(g, i=None, j=None, k=None, pattern=(), shape=()):
     """Zeros of `shape`, to which g is added at the index: the opposite of getitem. Keeps the index."""
-    out = array_module(g).zeros(shape, wide(g).dtype)
-    add_at(out, filled(pattern, (i, j, k), g), wide(g))
-    return narrow(out, g)
+    return added(shape, filled(pattern, (i, j, k), g), g)
 
 
 @scatter.vjp("g")
 def scatter_wrt_g(g, i, j, k, pattern):
     return getitem_(g, i, j, k, pattern=pattern)
+
+
+def added(shape, index, values):
+    """Zeros of `shape`, to which values are added at the index; float16 in float32, and rounded once."""
+    out = array_module(values).zeros(shape, wide_dtype(values) if names_twice(index) else values.dtype)
+    add_at(out, index, values)
+    with quiet():
+        return out.astype(values.dtype, copy=False)
 
 
 def add_at(out, index, values):
@@ -134,7 +141,10 @@ def add_at(out, index, values):
     else:
         xp = array_module(out)
         places = xp.arange(out.size).reshape(out.shape)[index]
-        xp.add.at(out.reshape(-1), places.ravel(), values.ravel())
+        if out.dtype.kind == "f" and values.size > LONG:  # in float64, and in less time than add.at
+            out[...] = xp.bincount(places.ravel(), values.ravel(), out.size).reshape(out.shape)
+        else:
+            xp.add.at(out.reshape(-1), places.ravel(), values.ravel())
 
 
 def add_rows(out, rows, values):
@@ -146,7 +156,9 @@ def add_rows(out, rows, values):
     rows = rows[order]
     starts = numpy.flatnonzero(numpy.concatenate(([True], rows[1:] != rows[:-1])))
     values = values.reshape((len(rows),) + out.shape[1:])[order]
-    out[rows[starts]] = numpy.add.reduceat(values, starts, axis=0)
+    longest = int(numpy.diff(starts, append=len(rows)).max())
+    dtype = "float64" if longest > LONG and values.dtype.kind == "f" else out.dtype  # it adds one after another
+    out[rows[starts]] = numpy.add.reduceat(values, starts, axis=0, dtype=dtype)
 
 
 # ---- Writing -----------------------------------------------------------------------------------------
@@ -233,9 +245,8 @@ def gather(x, axis, index):
 @op(inputs=2)
 def scatter_add(g, index, axis=0, shape=()):
     """Zeros of `shape`, to which g is added where gather would read: the opposite of gather. Keeps the index."""
-    out = array_module(g).zeros(shape, g.dtype)
-    add_at(out, along(index, axis, out), g)
-    return out
+    xp = array_module(g)
+    return added(shape, along(index, axis, xp.broadcast_to(xp.zeros((), g.dtype), shape)), g)
 
 
 @scatter_add.vjp("g")

@@ -6,8 +6,9 @@ from collections import Counter
 
 from ..engine.device import array_module
 from ..engine.op import op
+from ..engine.sums import total
 from ..errors import ArgumentError, ShapeError
-from .common import module_of
+from .common import module_of, narrow, wide
 from .reduce import spread
 from .shape import broadcast_to_
 
@@ -116,7 +117,7 @@ def trace(x):
     """The sum of the diagonal of a matrix, square or not. Keeps nothing."""
     if x.ndim != 2:
         raise ShapeError(f"trace takes a matrix, not a tensor of shape {x.shape}; see diagonal")
-    return x.trace()
+    return narrow(wide(x).trace(), x)
 
 
 @trace.vjp("x")
@@ -158,7 +159,15 @@ def diagonal_embed_wrt_g(g, offset, axis1, axis2):
 def einsum_(a, b=None, subscripts=""):
     """The sum of products that `subscripts` spells, of one or two arrays, without "...". Keeps the other one."""
     xp = array_module(a)
-    return xp.einsum(subscripts, a) if b is None else xp.einsum(subscripts, a, b, optimize=True)
+    if b is None:
+        theirs, out = subscripts.split("->")
+        if len(set(theirs)) < len(theirs) or not set(out) < set(theirs):
+            return narrow(xp.einsum(subscripts, wide(a)), a)
+        summed = total(a, tuple([i for i, label in enumerate(theirs) if label not in out]))
+        stay = [label for label in theirs if label in out]
+        return xp.transpose(summed, [stay.index(label) for label in out])
+    out = xp.einsum(subscripts, wide(a), wide(b), optimize=True)
+    return narrow(out, a if b.dtype.char == "e" else b)
 
 
 @einsum_.vjp("a")

@@ -4,8 +4,10 @@ The classifying losses compute from logits and never form probabilities first: d
 overflow, and log(0) cannot come up.
 """
 
-from ..engine.device import array_module, total
+from ..engine.device import array_module
 from ..engine.op import op
+from ..engine.sums import total
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError, IndexingError, ShapeError
 from .activation import sigmoid
 from .arithmetic import where_
@@ -20,17 +22,22 @@ def reduced(losses, reduction, count):
     if reduction == "none":
         return losses
     if reduction == "sum":
-        return total(losses)
+        return all_of(losses)
     if reduction == "mean":
         with quiet():  # the mean of no losses is nan
-            mean = total(wide(losses)) / count
+            mean = all_of(wide(losses)) / count
         return mean.astype(losses.dtype) if losses.dtype.kind == "f" else mean
     raise ArgumentError(f'reduction is "mean", "sum" or "none", not {reduction!r}')
 
 
+def all_of(losses):
+    """Their sum: recorded, if they are a Tensor."""
+    return losses.sum() if isinstance(losses, Tensor) else total(losses)
+
+
 def share(g, reduction, count):
-    """The gradient of a single loss, given `g`, the gradient of what `reduced` made of them."""
-    return g * (1 / max(count, 1)) if reduction == "mean" else g
+    """The gradient of a single loss, given `g`, the gradient of what `reduced` made of them; float16 as float32."""
+    return wide(g) * (1 / max(count, 1)) if reduction == "mean" else wide(g)
 
 
 # ---- Classes -----------------------------------------------------------------------------------------
@@ -44,8 +51,8 @@ def cross_entropy(logits, target, reduction="mean", ignore_index=-100):
     logits and the targets only: the vjp computes the softmax again.
     """
     target, counts = checked_target(logits, target, ignore_index)
-    xp = array_module(logits)
-    shifted = wide(logits) - finite_maximum(wide(logits), -1)
+    xp, x = array_module(logits), wide(logits)
+    shifted = x - finite_maximum(x, -1)
     with quiet():
         losses = xp.log(total(xp.exp(shifted), -1)) - picked(shifted, target)
     return narrow(reduced(xp.where(counts, losses, 0), reduction, counts.sum()), logits)
@@ -53,8 +60,8 @@ def cross_entropy(logits, target, reduction="mean", ignore_index=-100):
 
 @cross_entropy.vjp("logits")
 def cross_entropy_wrt_logits(g, logits, target, reduction, ignore_index):
-    hot, weights = hot_and_weights(g, logits.shape, target, reduction, ignore_index)
-    return (softmax(logits) - hot) * weights
+    hot, weights = hot_and_weights(wide(g), logits.shape, target, reduction, ignore_index)
+    return (softmax(wide(logits)) - hot) * weights
 
 
 @op
@@ -70,7 +77,7 @@ def nll_loss(log_probs, target, reduction="mean", ignore_index=-100):
 
 @nll_loss.vjp("log_probs")
 def nll_loss_wrt_log_probs(g, log_probs_shape, target, reduction, ignore_index):
-    hot, weights = hot_and_weights(g, log_probs_shape, target, reduction, ignore_index)
+    hot, weights = hot_and_weights(wide(g), log_probs_shape, target, reduction, ignore_index)
     return weights * -hot  # weights first: where they are a tensor and `hot` is CuPy's, CuPy would refuse
 
 
@@ -150,8 +157,8 @@ def l1_loss_wrt_target(g, x, target, reduction):
 def binary_cross_entropy_with_logits(x, target, reduction="mean"):
     """-target * log sigmoid(x) - (1 - target) * log sigmoid(-x), without overflow. Keeps x and the target."""
     checked_shapes(x, target)
-    xp = array_module(x)
-    return reduced(xp.maximum(x, 0) - x * target + xp.log1p(xp.exp(-abs(x))), reduction, x.size)
+    xp, given, x = array_module(x), x, wide(x)
+    return narrow(reduced(xp.maximum(x, 0) - x * target + xp.log1p(xp.exp(-abs(x))), reduction, x.size), given)
 
 
 @binary_cross_entropy_with_logits.vjp("x")

@@ -15,46 +15,55 @@ from ..engine.tensor import Tensor
 from ..errors import ArgumentError, ShapeError
 from .arithmetic import add
 from .common import count, ints, narrow, quiet, wide
+from .defaults import get_default_dtype
 from .elementwise import sqrt
-from .reduce import mean, sum_
+from .reduce import largest, mean, sum_, var
 
 
 def standardized(x, axes, eps):
     """(x - mean) / sqrt(variance + eps) over `axes`, and 1 / sqrt(variance + eps); of arrays or Tensors.
 
-    The variance is the biased one. float16 is computed in float32.
+    The variance is the biased one. float16 is computed in float32. Where the values hardly differ, the mean's rounding
+    is as large as the distances from it, and its mean is taken off as well: a constant's distances are 0. Where the
+    squares are too large for the dtype, x is divided by its unit before, and the scale after.
     """
     x = wide(x)
-    middle = mean(x, axis=axes, keepdims=True)
-    distance = x - middle
     with quiet():
-        spread = mean(distance * distance, axis=axes, keepdims=True)
-    if needs_care(spread, middle):
-        return standardized_with_care(distance, axes, eps)
-    scale = 1 / sqrt(spread + eps)
-    return distance * scale, scale
+        level = mean(x, axis=axes, keepdims=True)
+        distance = x - level
+        power = mean(distance * distance, axis=axes, keepdims=True)
+        if are_exact(level, power, eps):
+            scale = 1 / sqrt(power + eps)
+            return distance * scale, scale
+        unit = unit_of(x, axes, eps)
+        x = x / unit
+        distance = x - mean(x, axis=axes, keepdims=True)
+        distance = distance - mean(distance, axis=axes, keepdims=True)
+        scale = 1 / sqrt(mean(distance * distance, axis=axes, keepdims=True) + in_units(eps, unit))
+        return distance * scale, scale / unit
 
 
-def needs_care(spread, middle):
-    """Whether a variance has overflowed, or may be made of what rounding has left of the mean."""
-    spread, middle = [part._data if isinstance(part, Tensor) else part for part in (spread, middle)]
-    with quiet():
-        rounding = 64 * array_module(spread).finfo(spread.dtype).eps * middle
-        is_plain = (spread < math.inf) & (spread > rounding * rounding)
-    return not bool(is_plain.all())
+def are_exact(level, power, eps):
+    """Whether variances are finite, and above what rounding of the means alone can make of them."""
+    level, power = [x._data if isinstance(x, Tensor) else x for x in (level, power)]
+    limits = array_module(power).finfo(power.dtype)
+    low = 0.0 if eps > limits.tiny ** 0.5 else float(limits.tiny) / float(limits.eps)
+    noise = level * level * (1000 * float(limits.eps)) ** 2
+    return bool(((power > noise + low) & (power < math.inf)).all())
 
 
-def standardized_with_care(distance, axes, eps):
-    """The same from deviations whose mean is taken off once more, and which are scaled before they are squared."""
-    distance = distance - mean(distance, axis=axes, keepdims=True)
-    data = distance._data if isinstance(distance, Tensor) else distance
-    xp = array_module(data)
-    size = xp.abs(data).max(axis=axes, keepdims=True)
-    size = xp.where(xp.isfinite(size) & (size > 1), size, 1)  # a constant: what is standardized has none of it
-    small = distance / size
-    with quiet():
-        scale = 1 / sqrt(mean(small * small, axis=axes, keepdims=True) + eps / size / size)
-    return small * scale, scale / size
+def in_units(eps, unit):
+    """eps for squares of numbers that have been divided by `unit`; not 0, or a constant row would be 0 / 0."""
+    xp = array_module(unit)
+    return xp.maximum(eps / unit / unit, xp.finfo(unit.dtype).tiny)
+
+
+def unit_of(x, axes, eps):
+    """A power of two near the largest |x| over `axes`, at least sqrt(eps), by which to divide x: an array."""
+    x = x._data if isinstance(x, Tensor) else x
+    xp = array_module(x)
+    exponent = xp.floor(xp.log2(xp.maximum(largest(x, axes), math.sqrt(eps))))
+    return xp.exp2(exponent).astype(x.dtype)
 
 
 def standardized_wrt_x(g, x, axes, eps):
@@ -128,15 +137,12 @@ def rms_norm_wrt_weight(g, x, axes, eps):
 def one_over_rms(x, axes, eps):
     x = wide(x)
     with quiet():
-        square = mean(x * x, axis=axes, keepdims=True)
-    data = square._data if isinstance(square, Tensor) else square
-    xp = array_module(data)
-    if bool(xp.isfinite(data).all()):
-        return 1 / sqrt(square + eps)
-    values = x._data if isinstance(x, Tensor) else x
-    size = xp.abs(values).max(axis=axes, keepdims=True)
-    size = xp.where(xp.isfinite(size) & (size > 1), size, 1)  # a constant, taken out before the square and put back
-    return 1 / sqrt(mean((x / size) * (x / size), axis=axes, keepdims=True) + eps / size / size) / size
+        power = mean(x * x, axis=axes, keepdims=True)
+        if are_exact(power * 0, power, eps):
+            return 1 / sqrt(power + eps)
+        unit = unit_of(x, axes, eps)
+        x = x / unit
+        return 1 / sqrt(mean(x * x, axis=axes, keepdims=True) + in_units(eps, unit)) / unit
 
 
 def rms_norm(x, normalized_shape, weight=None, eps=None):
@@ -150,7 +156,7 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     """
     axes = last_axes("rms_norm", x, normalized_shape, weight)
     if eps is None:
-        eps = float(array_module().finfo(x.dtype).eps)
+        eps = float(array_module().finfo(x.dtype if x.dtype.kind == "f" else get_default_dtype()).eps)
     return with_optional(rms_norm_, x, weight, axes=axes, eps=eps)
 
 
@@ -240,7 +246,7 @@ def update_running(running_mean, running_var, x, momentum):
     if running_mean is not None:
         move(running_mean, mean.forward(values, axes), momentum)
     if running_var is not None:
-        move(running_var, values.var(axis=axes, ddof=1), momentum)
+        move(running_var, var.forward(values, axes, 1), momentum)
 
 
 def move(running, value, fraction):

@@ -12,7 +12,7 @@ import numpy
 from ..engine.device import array_module
 from ..engine.op import op
 from ..errors import ArgumentError, ShapeError
-from .common import narrow, wide
+from .common import narrow, wide, wide_dtype
 from .shape import unsqueeze
 from .window import output_size, pair, places, positive, single
 
@@ -59,10 +59,10 @@ def max_pool2d_wrt_x(g, place, x_shape, kernel, stride, padding, dilation):
 def max_unpool2d_(y, place, size=ONES, kernel=ONES, stride=ONES, padding=NO_PADDING, dilation=ONES):
     """Zeros of `size`, to which each number of y is added at its place of its window: the opposite of max_pool2d."""
     xp = array_module(y)
-    out = xp.zeros((*y.shape[:-2], *size), y.dtype)
+    out = xp.zeros((*y.shape[:-2], *size), wide_dtype(y))
     for (i, j), outs, ins in places(kernel, stride, padding, dilation, y.shape[-2:], size):
         out[ins] += y[outs] * (place[outs] == i * kernel[1] + j)
-    return out
+    return narrow(out, y)
 
 
 @max_unpool2d_.vjp("y")
@@ -134,11 +134,11 @@ def avg_pool2d_wrt_x(g, x_shape, kernel, stride, padding, count_include_pad):
 def avg_unpool2d_(y, size=ONES, kernel=ONES, stride=ONES, padding=NO_PADDING, count_include_pad=True):
     """Zeros of `size`, on which each number of y is spread evenly over its window: avg_pool2d's gradient."""
     xp = array_module(y)
-    out = xp.zeros((*y.shape[:-2], *size), y.dtype)
+    out, given, y = xp.zeros((*y.shape[:-2], *size), wide_dtype(y)), y, wide(y)
     share = y / window_counts(y, size, kernel, stride, padding, y.shape[-2:], count_include_pad)
     for _, outs, ins in places(kernel, stride, padding, ONES, y.shape[-2:], size):
         out[ins] += share[outs]
-    return out
+    return narrow(out, given)
 
 
 @avg_unpool2d_.vjp("y")

@@ -2,97 +2,97 @@
 
 A floating tensor wins over integers and booleans, whatever their width: float16 and int64 give float16, as in PyTorch
 and in JAX, where NumPy would give float64. Of two floats the wider one wins. Python's numbers and NumPy's scalars
-promote nothing. Functions that have no integer values (exp, a mean, true division) take integers as the default float
-dtype.
+promote nothing; but an integer tensor times 0.5 is no integer, and functions that have no integer values (exp, a mean,
+true division) have none of integers either: these give the default float dtype.
+
+Who takes part: of an op with gradients the inputs that can have one. So indices, targets and conditions stay what they
+are. Of an op without (comparisons, //) all inputs do, if it stands in WITHOUT_GRADIENT.
 
 An op asks here before it runs (`Op.promote`), and only if some input requires no gradient: integers never do. What has
-to be cast is cast by an op, so a checkpoint's replay casts it again.
+to be cast is cast by an op, so a checkpoint's replay casts it again. Only a mask of booleans is multiplied as it is,
+and kept so: one byte each.
 """
 
+import functools
+
+import numpy
+
+from ..engine.op import registry
 from ..engine.tensor import Tensor
-from . import (
-    activation,
-    arithmetic,
-    classes,
-    conv,
-    elementwise,
-    linalg,
-    loss,
-    normalization,
-    powers,
-    reduce,
-    rounding,
-    shape,
-    trigonometry,
-)
 from .defaults import get_default_dtype
-from .erf import erf
+from .elementwise import astype
 
-TOGETHER = (
-    arithmetic.add, arithmetic.sub, arithmetic.mul, arithmetic.floor_divide, arithmetic.remainder, rounding.fmod,
-    arithmetic.maximum, arithmetic.minimum, arithmetic.pow_, linalg.matmul, linalg.outer, linalg.linear,
-    linalg.einsum_, shape.cat_, shape.stack_, conv.conv2d_, conv.conv_transpose2d_, loss.mse_loss, loss.l1_loss,
-    classes.huber_loss, loss.binary_cross_entropy_with_logits, normalization.layer_norm_, normalization.rms_norm_,
-    normalization.batch_norm_,
-)  # fmt: skip
-FLOATING = (
-    arithmetic.div, elementwise.exp, elementwise.expm1, elementwise.log, elementwise.log1p, elementwise.sqrt,
-    elementwise.sin, elementwise.cos, elementwise.tanh, erf, powers.exp2, powers.log2, powers.log10,
-    trigonometry.tan, trigonometry.asin, trigonometry.acos, trigonometry.atan, trigonometry.sinh, trigonometry.cosh,
-    trigonometry.asinh, trigonometry.acosh, trigonometry.atanh, activation.sigmoid, activation.silu, activation.gelu,
-    activation.elu_, activation.softplus_, reduce.mean, reduce.var, reduce.std, reduce.norm_, reduce.softmax,
-    reduce.log_softmax, reduce.logsumexp,
-)  # fmt: skip
+WITHOUT_GRADIENT = {"eq", "ne", "lt", "le", "gt", "ge", "isclose", "floor_divide", "fmod"}
+AS_IT_IS = {"index_put", "astype"}  # what is written takes the dtype of what it is written into
+FLOATING = {
+    "div", "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "erf", "exp2", "log2", "log10",
+    "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+    "sigmoid", "silu", "gelu", "elu", "softplus", "leaky_relu", "dropout",
+    "mean", "var", "std", "norm", "softmax", "log_softmax", "logsumexp", "avg_pool2d", "scaled_dot_product_attention",
+    "layer_norm", "rms_norm", "batch_norm", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "huber_loss",
+    "binary_cross_entropy_with_logits",
+}  # fmt: skip
 
 
-def together(args, arrays):
-    """The inputs in the dtype of the floating ones among them; None if nothing has to change."""
-    first = None
-    for array in arrays:
-        dtype = getattr(array, "dtype", None)
-        if dtype is not None and first is None:
-            first = dtype
-        elif dtype is not None and dtype is not first:
-            return cast(args, arrays)
-    return None
+class Promotion:
+    """What one op does about the dtypes of its inputs: called with them, as tensors or numbers and as arrays, it gives
+    them with the integers cast, or None if there is nothing to cast."""
+
+    def __init__(self, op):
+        self.floating, self.takes_masks = op.name in FLOATING, op.name == "mul"
+        inputs = [*enumerate(op.parameters[: op.arity])]
+        differentiable = [i for i, name in inputs if name in op.vjps and name != "mask"]  # truth values, or numbers
+        places = range(op.arity) if op.name in WITHOUT_GRADIENT else differentiable
+        self.places = None if op.variadic else tuple(places)  # None: all of them
+
+    def __call__(self, args, arrays):
+        first, numbers = None, False
+        places = range(len(arrays)) if self.places is None else self.places
+        for i in places:
+            if i < len(arrays):
+                dtype = getattr(arrays[i], "dtype", None)
+                if dtype is None:
+                    numbers = numbers or type(arrays[i]) is float
+                elif first is None:
+                    first = dtype
+                elif dtype is not first:
+                    return self.cast(args, arrays, places)
+        if first is None or first.kind == "f" or not (numbers or self.floating):
+            return None
+        return self.cast(args, arrays, places)
+
+    def cast(self, args, arrays, places):
+        taking_part = [arrays[i] for i in places if i < len(arrays)]
+        dtypes = tuple([array.dtype for array in taking_part if hasattr(array, "dtype")])
+        wanted = floating_dtype(dtypes)
+        if all([dtype == wanted or dtype.kind == "f" for dtype in dtypes]):
+            return None
+        if wanted is None:
+            if not self.floating and not any([type(x) is float for x in taking_part]):
+                return None
+            wanted = get_default_dtype()
+        elif self.takes_masks and all([dtype.kind in "fb" for dtype in dtypes]):
+            return None
+        args = list(args)
+        for i in places:
+            if i < len(arrays) and getattr(arrays[i], "dtype", wanted).kind in "iub":
+                args[i] = astype(args[i], wanted) if isinstance(args[i], Tensor) else arrays[i].astype(wanted)
+        return args
 
 
-def cast(args, arrays):
-    floats = [array.dtype for array in arrays if hasattr(array, "dtype") and array.dtype.kind == "f"]
-    if not floats:
-        return None
-    widest = max(floats, key=widths)
-    changed = [array for array in arrays if hasattr(array, "dtype") and array.dtype.kind in "iub"]
-    return [as_dtype(arg, array, widest) for arg, array in zip(args, arrays, strict=True)] if changed else None
+@functools.lru_cache(maxsize=1000)
+def floating_dtype(dtypes):
+    """The widest of the floating ones; None if there are none."""
+    floats = [dtype for dtype in dtypes if dtype.kind == "f"]
+    return numpy.result_type(*floats) if floats else None
 
 
-def widths(dtype):
-    return dtype.itemsize
+def is_concerned(op):
+    return op.name not in AS_IT_IS and (op.vjps or op.name in WITHOUT_GRADIENT) and (
+        op.variadic or op.arity > 1 or op.name in FLOATING
+    )  # fmt: skip
 
 
-def as_dtype(arg, array, dtype):
-    if getattr(array, "dtype", dtype).kind not in "iub":
-        return arg
-    return elementwise.astype(arg, dtype) if isinstance(arg, Tensor) else array.astype(dtype)
-
-
-def where_parts(args, arrays):
-    """`where` promotes what it chooses from, and not the condition."""
-    chosen = together(args[1:], arrays[1:])
-    return None if chosen is None else [args[0], *chosen]
-
-
-def as_floats(args, arrays):
-    """Integers in the default float dtype; None if there is a float among them."""
-    if any(getattr(array, "dtype", None) is not None and array.dtype.kind == "f" for array in arrays):
-        return together(args, arrays)
-    if not any(getattr(array, "dtype", None) is not None for array in arrays):
-        return None
-    return [as_dtype(arg, array, get_default_dtype()) for arg, array in zip(args, arrays, strict=True)]
-
-
-for each in TOGETHER:
-    each.promote = together
-for each in FLOATING:
-    each.promote = as_floats
-arithmetic.where_.promote = where_parts
+for each in registry.values():
+    if is_concerned(each):
+        each.promote = Promotion(each)

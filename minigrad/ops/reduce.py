@@ -6,12 +6,13 @@ broadcasts against the input.
 
 import math
 
-from ..engine.device import LONG, array_module, total
+from ..engine.device import array_module
 from ..engine.op import op
+from ..engine.sums import LONG, total
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError
 from .arithmetic import maximum, where_
-from .common import checked_axis, count, kept, narrow, positive_axes, quiet, setting_number, wide
+from .common import checked_axis, count, kept, narrow, positive_axes, quiet, setting_number, wide, wide_dtype
 from .elementwise import abs_, exp, sign
 from .index import gather
 from .shape import broadcast_to_, flip, pad_, permute_, stack_
@@ -19,7 +20,7 @@ from .shape import broadcast_to_, flip, pad_, permute_, stack_
 
 @op
 def sum_(x, axis=None, keepdims=False):
-    """The sum over `axis`. Keeps nothing."""
+    """The sum over `axis`, of float16 made in float32. Keeps nothing."""
     return total(x, axis, keepdims)
 
 
@@ -38,29 +39,32 @@ def spread(g, shape):
 @op
 def mean(x, axis=None, keepdims=False):
     """The mean over `axis`; nan where there is nothing. float16 is added up in float32. Keeps nothing."""
-    if x.size == 0:
-        with quiet():
-            return x.sum(axis=axis, keepdims=keepdims) / 0.0
-    if x.size < LONG or x.dtype.kind != "f":
+    if x.dtype.kind != "f":
         return x.mean(axis=axis, keepdims=keepdims)
-    return narrow(total(wide(x), axis, keepdims) / count(x.shape, axis), x)
+    n = count(x.shape, axis)
+    if n == 0:
+        with quiet():
+            return total(x, axis, keepdims) / 0.0
+    return narrow(total(wide(x), axis, keepdims) / n, x)
 
 
 @mean.vjp("x")
 def mean_wrt_x(g, x_shape, axis, keepdims):
-    share = g * (1 / (count(x_shape, axis) or 1))
+    share = narrow(wide(g) * (1 / (count(x_shape, axis) or 1)), g)
     return spread(kept(share, x_shape, axis, keepdims), x_shape)
 
 
 @op
 def var(x, axis=None, correction=0, keepdims=False):
     """The mean squared distance from the mean, divided by n - correction instead of n. Keeps x."""
-    return narrow(variance(wide(x), axis, correction, keepdims), x)
+    distances = deviations(wide(x), axis, mean.forward)
+    with quiet():
+        return narrow(total(distances * distances, axis, keepdims) / degrees(x, axis, correction), x)
 
 
 @var.vjp("x")
 def var_wrt_x(g, x, axis, correction, keepdims):
-    scale = 2 * one_over(count(x.shape, axis) - correction)
+    g, x, scale = wide(g), wide(x), 2 * one_over(count(x.shape, axis) - correction)
     return kept(g, x.shape, axis, keepdims) * scale * deviations(x, axis, mean)
 
 
@@ -68,39 +72,43 @@ def var_wrt_x(g, x, axis, correction, keepdims):
 def std(x, axis=None, correction=0, keepdims=False):
     """The square root of `var`; its gradient is 0 where all values are equal. Keeps x and its output."""
     distances = deviations(wide(x), axis, mean.forward)
-    n = max(count(x.shape, axis) - correction, 0)
     with quiet():
-        return narrow(root_of_squares(distances, axis, keepdims) / math.sqrt(n) if n else distances.sum() / 0.0, x)
+        return narrow(root_of_squares(distances, axis, keepdims, degrees(x, axis, correction)), x)
 
 
 @std.vjp("x")
 def std_wrt_x(g, x, out, axis, correction, keepdims):
-    scale = one_over(count(x.shape, axis) - correction)
+    g, x, out, scale = wide(g), wide(x), wide(out), one_over(count(x.shape, axis) - correction)
     slope = kept(g * scale / where_(out == 0, 1.0, out), x.shape, axis, keepdims)
     return slope * deviations(x, axis, mean)
 
 
-def variance(x, axis, correction, keepdims):
-    distances = deviations(x, axis, mean.forward)
+def degrees(x, axis, correction):
+    """What the sum of squared distances is divided by; a float, as NumPy would divide float16 in float64 otherwise."""
+    return float(max(count(x.shape, axis) - correction, 0))
+
+
+def root_of_squares(x, axis, keepdims, n=1.0):
+    """sqrt(Σ x² / n) over `axis` of an array. Where the squares leave the dtype's range, x is divided by its largest
+    element before and the root is multiplied by it after."""
+    xp, limits = array_module(x), array_module(x).finfo(x.dtype)
     with quiet():
-        return total(distances * distances, axis, keepdims) / max(count(x.shape, axis) - correction, 0)
+        squares = total(x * x, axis, keepdims)
+        low = float(limits.tiny) / float(limits.eps)  # the smallest squares that are as exact as others
+        if xp.all((squares > low) & (squares < math.inf)):
+            return xp.sqrt(squares / n)
+        top = largest(x, axis)
+        root = xp.sqrt(total((x / top) ** 2, axis, keepdims) / n)
+        return root * top.reshape(root.shape)
 
 
-def root_of_squares(x, axis, keepdims, p=2):
-    """(Σ |x|^p)^(1/p): as it stands, and with a scale where that has overflowed, or lost all its digits."""
+def largest(x, axis):
+    """The largest |x| along `axis`, kept as an axis of length 1; and 1 where that is 0, infinite or not there."""
     xp = array_module(x)
-    size = xp.abs(x)
-    with quiet():
-        powers = size * size if p == 2 else size**p
-        sums = total(powers, axis, keepdims)
-        out = xp.sqrt(sums) if p == 2 else sums ** (1 / p)
-        if size.size == 0 or bool((xp.isfinite(sums) & (sums > 1e4 * xp.finfo(size.dtype).tiny)).all()):
-            return out
-        top = size.max(axis=axis, keepdims=True)
-        top = xp.where(xp.isfinite(top) & (top > 0), top, 1)
-        sums = total((size / top) ** p, axis, True)
-        out = sums ** (1 / p) * top
-        return out if keepdims else out.reshape(total(size, axis).shape)
+    if x.size == 0:
+        return total(x, axis, True) + xp.ones((), x.dtype)
+    top = xp.abs(x).max(axis=axis, keepdims=True)
+    return xp.where((top > 0) & (top < math.inf), top, xp.ones((), x.dtype))
 
 
 def deviations(x, axis, mean):
@@ -137,14 +145,15 @@ def min_wrt_x(g, x, out, axis, keepdims):
 
 def shared_by_equals(g, x, out, axis, keepdims):
     """The gradient of a reduction that picks a value: divided among all elements that have this value."""
+    g = wide(g)
     equal = (x == kept(out, x.shape, axis, keepdims)).astype(g.dtype)
     with quiet():
-        return kept(g, x.shape, axis, keepdims) / equal.sum(axis=axis, keepdims=True) * equal
+        return kept(g, x.shape, axis, keepdims) / sum_(equal, axis=axis, keepdims=True) * equal
 
 
 @op
 def prod(x, axis=None, keepdims=False):
-    """The product over `axis`. Keeps x."""
+    """The product over `axis`, of float16 made in float32. Keeps x."""
     return narrow(wide(x).prod(axis=axis, keepdims=keepdims), x)
 
 
@@ -156,10 +165,10 @@ def prod_wrt_x(g, x, axis, keepdims):
         return g.reshape(x.shape) if n else x
     order = tuple([a for a in range(x.ndim) if a not in gone]) + gone
     moved = permute_(x, axes=order)
-    rows = moved.reshape(moved.shape[: x.ndim - len(gone)] + (n,))
+    rows = wide(moved).reshape(moved.shape[: x.ndim - len(gone)] + (n,))
     others = product_of_others(rows).reshape(moved.shape)
     back = tuple([order.index(a) for a in range(x.ndim)])
-    return kept(g, x.shape, axis, keepdims) * permute_(others, axes=back)
+    return kept(wide(g), x.shape, axis, keepdims) * permute_(others, axes=back)
 
 
 def product_of_others(x):
@@ -182,9 +191,17 @@ def product_of_others(x):
 @op
 def norm_(x, p=2, axis=None, keepdims=False):
     """(Σ |x|^p)^(1/p) over `axis`, for a finite p > 0. Keeps x and its output."""
+    size = array_module(x).abs(wide(x))
     if p == 1:
-        return narrow(total(abs(wide(x)), axis, keepdims), x)
-    return narrow(root_of_squares(wide(x), axis, keepdims, p), x)
+        out = total(size, axis, keepdims)
+    elif p == 2:
+        out = root_of_squares(size, axis, keepdims)
+    else:
+        top = largest(size, axis)  # no power of a number up to 1 is too large
+        with quiet():
+            out = total((size / top) ** p, axis, keepdims) ** (1 / p)
+            out = out * top.reshape(out.shape)
+    return narrow(out, x)
 
 
 @norm_.vjp("x")
@@ -193,6 +210,7 @@ def norm_wrt_x(g, x, out, p, axis, keepdims):
     g = kept(g, x.shape, axis, keepdims)
     if p == 1:
         return g * sign(x)
+    g, x, out = wide(g), wide(x), wide(out)
     share = x / kept(where_(out == 0, 1.0, out), x.shape, axis, keepdims)
     if p == 2:
         return g * share
@@ -231,18 +249,19 @@ def normalize(x, p=2, axis=1, eps=1e-12):
 @op
 def logsumexp(x, axis=None, keepdims=False):
     """log(Σ exp(x)) over `axis`, without overflow. Keeps x."""
-    logits = wide(x)
-    top = finite_maximum(logits, axis)
+    x, given = wide(x), x
+    top = finite_maximum(x, axis)
     with quiet():
-        sums = total(array_module(x).exp(logits - top), axis, keepdims)
-        return narrow(array_module(x).log(sums) + top.reshape(sums.shape), x)
+        sizes = total(array_module(x).exp(x - top), axis, keepdims)
+        return narrow(array_module(x).log(sizes) + top.reshape(sizes.shape), given)
 
 
 @logsumexp.vjp("x")
 def logsumexp_wrt_x(g, x, axis, keepdims):
     """The softmax, and not exp(x - out): far from 0, `out` has lost the digits that this would need."""
+    x = wide(x)
     weights = where_(x == -math.inf, 0.0, softmax(x, axis))
-    return kept(g, x.shape, axis, keepdims) * weights
+    return kept(wide(g), x.shape, axis, keepdims) * weights
 
 
 def finite_maximum(x, axis):
@@ -252,7 +271,7 @@ def finite_maximum(x, axis):
     """
     xp = array_module(x)
     if x.size == 0:
-        return x.sum(axis=axis, keepdims=True)
+        return total(x, axis, True)
     top = x.max(axis=axis, keepdims=True)
     return xp.where(xp.isfinite(top), top, 0)
 
@@ -260,35 +279,45 @@ def finite_maximum(x, axis):
 @op
 def softmax(x, axis=-1):
     """exp(x) / Σ exp(x) along `axis`, without overflow; nan if all of x is -inf. Keeps its output."""
+    x, given = wide(x), x
     with quiet():
-        logits = wide(x)
-        out = array_module(x).exp(logits - finite_maximum(logits, axis))
-        return narrow(out / total(out, axis, True), x)
+        out = array_module(x).exp(x - finite_maximum(x, axis))
+        return narrow(out / total(out, axis, True), given)
 
 
 @softmax.vjp("x")
 def softmax_wrt_x(g, out, axis):
+    g, out = wide(g), wide(out)
     return out * (g - sum_(g * out, axis=axis, keepdims=True))
 
 
 @op
 def log_softmax(x, axis=-1):
     """x - log(Σ exp(x)) along `axis`, without overflow. Keeps its output."""
-    logits = wide(x)
-    shifted = logits - finite_maximum(logits, axis)
+    x, given = wide(x), x
+    shifted = x - finite_maximum(x, axis)
     with quiet():
-        return narrow(shifted - array_module(x).log(total(array_module(x).exp(shifted), axis, True)), x)
+        return narrow(shifted - array_module(x).log(total(array_module(x).exp(shifted), axis, True)), given)
 
 
 @log_softmax.vjp("x")
 def log_softmax_wrt_x(g, out, axis):
+    g, out = wide(g), wide(out)
     return g - exp(out) * sum_(g, axis=axis, keepdims=True)
 
 
 @op
 def cumsum(x, axis=None):
-    """The running sum along `axis`; of all elements in order if None. Keeps nothing."""
-    return narrow(wide(x).cumsum(axis=axis), x)
+    """The running sum along `axis`; of all elements in order if None. Keeps nothing.
+
+    float16 is added up in float32, and what is long and float32 in float64.
+    """
+    dtype = wide_dtype(x)
+    if dtype == "float32" and (x.size if axis is None or not x.shape else x.shape[axis]) > LONG:
+        dtype = "float64"
+    out = x.cumsum(axis=axis) if dtype == x.dtype or x.dtype.kind != "f" else x.cumsum(axis=axis, dtype=dtype)
+    with quiet():
+        return out if x.dtype.kind != "f" else out.astype(x.dtype, copy=False)
 
 
 @cumsum.vjp("x")

@@ -4,21 +4,22 @@ import numpy
 
 from ..engine.device import array_module
 from ..engine.op import op
+from .common import narrow, wide
 from .index import scatter_add
 from .shape import flip, pad_
 
 
 @op
 def cumprod(x, axis=None):
-    """The running product along `axis`; of all elements in order if None. Keeps x."""
-    return x.cumprod(axis=axis)
+    """The running product along `axis`, of float16 made in float32; of all elements in order if None. Keeps x."""
+    return narrow(wide(x).cumprod(axis=axis), x)
 
 
 @cumprod.vjp("x")
 def cumprod_wrt_x(g, x, axis):
     """With e, the product of all before, dx[i] = e[i] * s[i], and s[i] = g[i] + x[i+1] * s[i+1]. Nothing is divided
     by x, which may be 0."""
-    shape = x.shape
+    shape, x, g = x.shape, wide(x), wide(g)
     if axis is None or not shape:
         x, g, axis = x.reshape(-1), g.reshape(-1), 0
     axis %= x.ndim
