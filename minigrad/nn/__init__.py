@@ -1,7 +1,7 @@
 """Layers, and the tree of modules that they form. Names, shapes and layouts are torch's."""
 
 from .attention import MultiheadAttention, TransformerBlock
-from .containers import ModuleList, Sequential
+from .containers import ModuleDict, ModuleList, Sequential
 from .conv import AvgPool2d, Conv1d, Conv2d, MaxPool2d
 from .layers import (
     GELU,
@@ -16,7 +16,7 @@ from .layers import (
     Tanh,
 )
 from .module import Module, Parameter
-from .norm import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
+from .norm import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Parameter",
     "Sequential",
     "ModuleList",
+    "ModuleDict",
     "Linear",
     "Embedding",
     "Dropout",
@@ -39,6 +40,7 @@ __all__ = [
     "MaxPool2d",
     "AvgPool2d",
     "LayerNorm",
+    "GroupNorm",
     "RMSNorm",
     "BatchNorm1d",
     "BatchNorm2d",

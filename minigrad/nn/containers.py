@@ -125,6 +125,62 @@ class ModuleList(Ordered):
         self.extend(modules)
 
 
+class ModuleDict(Module):
+    """Modules by name, whose parameters are found; a forward of your own says how they are used.
+
+    >>> import minigrad as mg
+    >>> choices = ModuleDict({"tanh": mg.nn.Tanh(), "relu": mg.nn.ReLU()})
+    >>> "tanh" in choices, list(choices)
+    (True, ['tanh', 'relu'])
+    """
+
+    def __init__(self, modules=None):
+        self.update(modules or {})
+
+    def update(self, modules):
+        for name, module in modules.items():
+            self[name] = module
+
+    def __setitem__(self, name, module):
+        taken = name in vars(self) and name not in self
+        if not isinstance(name, str) or not name or "." in name or hasattr(type(self), name) or taken:
+            raise ArgumentError(f"a module in a ModuleDict cannot be called {name!r}")
+        setattr(self, name, checked(module))
+
+    def __getitem__(self, name):
+        if name not in self:
+            raise IndexingError(f"there is no module {name!r} here; there are {', '.join(self) or 'none'}")
+        return vars(self)[name]
+
+    def __delitem__(self, name):
+        self[name]
+        delattr(self, name)
+
+    def pop(self, name):
+        """Take out the module of this name, and return it."""
+        module = self[name]
+        del self[name]
+        return module
+
+    def __contains__(self, name):
+        return name in dict(members(self, Module))
+
+    def __len__(self):
+        return len(members(self, Module))
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def keys(self):
+        return [name for name, _ in members(self, Module)]
+
+    def values(self):
+        return [module for _, module in members(self, Module)]
+
+    def items(self):
+        return members(self, Module)
+
+
 def checked(module):
     if not isinstance(module, Module):
         hint = "; a function can be wrapped in a Module of your own" if callable(module) else ""

@@ -220,6 +220,7 @@ def read_archive(file, path):
         members = archive.namelist()
         if HEADER not in members:
             raise FileError(f"{path} was not written by mg.save: {whose(members)}")
+        refuse_compressed(archive, path)
         try:
             return Reader(archive)
         except FileError as error:
@@ -227,6 +228,16 @@ def read_archive(file, path):
         except MISTAKES as error:
             more = ", or needs more memory than there is" if isinstance(error, MemoryError) else ""
             raise FileError(f"{path} is damaged{more}: {type(error).__name__}: {error}") from error
+
+
+def refuse_compressed(archive, path):
+    """FileError for members that would grow when they are read: `mg.save` stores all of them as they are."""
+    for member in archive.infolist():
+        if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+            raise FileError(
+                f"{path} was not written by mg.save: its member {member.filename!r} is compressed, from "
+                f"{member.file_size:,} bytes to {member.compress_size:,}. If you trust it, load it with numpy.load"
+            )
 
 
 def whose(members) -> str:

@@ -25,7 +25,7 @@ import numpy
 from ..engine.device import device_of, is_array, to_device
 from ..engine.modes import local
 from ..engine.tape import Leaf
-from ..engine.tensor import Tensor, check_float, frozen
+from ..engine.tensor import HookHandle, Tensor, check_float, frozen
 from ..errors import ArgumentError, MinigradError, ShapeError
 from ..ops.create import tensor
 
@@ -106,16 +106,56 @@ class Module:
             return self._call_outermost(outer, args, kwargs)
         context.layer = running.prefix + path
         try:
-            return self.forward(*args, **kwargs)
+            return self._with_hooks(args, kwargs) if self._hooked else self.forward(*args, **kwargs)
         finally:
             context.layer = outer
+
+    _hooked = False  # whether forward hooks have been registered on this module
+
+    def register_forward_pre_hook(self, hook):
+        """Call `hook(module, args)` before each forward; what it returns, if not None, takes the arguments' place.
+
+        args  the tuple of positional arguments; a hook may return such a tuple, or the one argument that there is
+
+        Returns a handle; `handle.remove()` takes the hook off again. A checkpoint's replay runs recorded ops, and so
+        calls no hook again.
+        """
+        return self._register("_forward_pre_hooks", hook)
+
+    def register_forward_hook(self, hook):
+        """Call `hook(module, args, output)` after each forward; what it returns, if not None, takes its place.
+
+        Returns a handle; `handle.remove()` takes the hook off again. A checkpoint's replay calls no hook again.
+        """
+        return self._register("_forward_hooks", hook)
+
+    def _register(self, kind, hook):
+        if not callable(hook):
+            raise ArgumentError(f"a hook is a function, not a {type(hook).__name__}")
+        if not self._hooked:
+            self._hooked, self._forward_pre_hooks, self._forward_hooks = True, [], []
+        hooks = vars(self)[kind]
+        hooks.append(hook)
+        return HookHandle(hooks, hook)
+
+    def _with_hooks(self, args, kwargs):
+        """`forward`, with the hooks around it."""
+        for hook in list(self._forward_pre_hooks):
+            answer = hook(self, args)
+            if answer is not None:
+                args = answer if isinstance(answer, tuple) else (answer,)
+        output = self.forward(*args, **kwargs)
+        for hook in list(self._forward_hooks):
+            answer = hook(self, args, output)
+            output = output if answer is None else answer
+        return output
 
     def _call_outermost(self, outer, args, kwargs):
         """`forward` of a module without a path, inside the layer `outer`."""
         before = running.prefix
         running.prefix = outer + "." if outer else ""
         try:
-            return self.forward(*args, **kwargs)
+            return self._with_hooks(args, kwargs) if self._hooked else self.forward(*args, **kwargs)
         finally:
             running.prefix = before
 

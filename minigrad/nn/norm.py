@@ -30,6 +30,45 @@ class LayerNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.weight is not None}"
 
 
+class GroupNorm(Module):
+    """Channels in groups: each group of a row, with all that lies behind its channels, is standardized by itself.
+
+    num_groups     into how many groups of equal size the channels (axis 1 of x) fall
+    affine         False for no weight and no bias
+    weight, bias   one number for each channel; ones and zeros at first
+
+    Source: Wu and He 2018, arXiv:1803.08494.
+
+    >>> import minigrad as mg
+    >>> GroupNorm(2, 6)(mg.ones(4, 6, 5, 5)).shape
+    (4, 6, 5, 5)
+    """
+
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, dtype=None, device=None):
+        if num_groups < 1 or num_channels % num_groups:
+            raise ShapeError(f"{num_channels} channels do not fall into {num_groups} groups of equal size")
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.weight = self.bias = None
+        if affine:
+            self.weight = Parameter(create.ones(num_channels, dtype=dtype, device=device))
+            self.bias = Parameter(create.zeros(num_channels, dtype=dtype, device=device))
+
+    def forward(self, x):
+        if x.ndim < 2 or x.shape[1] != self.num_channels:
+            raise ShapeError(f"GroupNorm of {self.num_channels} channels, and x has shape {x.shape}")
+        if not x.size:
+            return x
+        rows = x.reshape(x.shape[0] * self.num_groups, -1)
+        out = ops.layer_norm(rows, rows.shape[1:], eps=self.eps).reshape(x.shape)
+        if self.weight is None:
+            return out
+        channels = (1, self.num_channels) + (1,) * (x.ndim - 2)
+        return out * self.weight.reshape(channels) + self.bias.reshape(channels)
+
+    def extra_repr(self):
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"
+
+
 class RMSNorm(Module):
     """mg.rms_norm over the last axes.
 

@@ -18,7 +18,7 @@ import operator
 
 from .optimizers import Optimizer, OptimizerError
 
-__all__ = ["LRScheduler", "LambdaLR", "StepLR", "CosineAnnealingLR", "LinearLR", "SequentialLR"]
+__all__ = ["LRScheduler", "LambdaLR", "StepLR", "ExponentialLR", "CosineAnnealingLR", "LinearLR", "SequentialLR"]
 
 
 class LRScheduler:
@@ -117,6 +117,17 @@ class StepLR(LRScheduler):
 
     def rate(self, begin, t, group=0):
         return begin * self.gamma ** (t // self.step_size)
+
+
+class ExponentialLR(LRScheduler):
+    """The rate times `gamma` after every step."""
+
+    def __init__(self, optimizer, gamma):
+        self.gamma = gamma
+        super().__init__(optimizer)
+
+    def rate(self, begin, t, group=0):
+        return begin * self.gamma**t
 
 
 class CosineAnnealingLR(LRScheduler):

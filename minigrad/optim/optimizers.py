@@ -17,7 +17,7 @@ from ..engine.device import array_module, device_of, to_device
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, MinigradError
 
-__all__ = ["Optimizer", "OptimizerError", "SGD", "Adam", "AdamW", "RMSprop", "clip_grad_norm_"]
+__all__ = ["Optimizer", "OptimizerError", "SGD", "Adam", "AdamW", "RMSprop", "clip_grad_norm_", "clip_grad_value_"]
 
 
 class OptimizerError(MinigradError, ValueError):
@@ -355,6 +355,25 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
             p.grad = Tensor(array_module(scaled).asarray(scaled, dtype=p.grad.dtype))
     with numpy.errstate(over="ignore"):
         return Tensor(total.astype(dtype))
+
+
+def clip_grad_value_(parameters, clip_value) -> None:
+    """Bring each number of each gradient into -clip_value … clip_value.
+
+    parameters  a tensor or several; those without a gradient are left alone
+
+    >>> import minigrad as mg
+    >>> w = mg.tensor([0.0, 0.0], requires_grad=True)
+    >>> w.grad = mg.tensor([3.0, -0.5])
+    >>> clip_grad_value_([w], 1.0)
+    >>> w.grad
+    Tensor([ 1. , -0.5], float32)
+    """
+    check_range({"clip_value": clip_value}, "clip_value", 0)
+    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    for p in {id(p): p for p in parameters if p.grad is not None}.values():
+        array = p.grad.data
+        p.grad = Tensor(array_module(array).asarray(array.clip(-clip_value, clip_value), dtype=array.dtype))
 
 
 # ---- Checks ------------------------------------------------------------------------------------------
