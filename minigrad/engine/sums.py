@@ -8,10 +8,12 @@ sums are 1 % off. So long axes are cut into runs: the sums of the runs are as go
 in the same manner. Source: Higham 1993, The accuracy of floating point summation, on blocked sums.
 """
 
+import math
+
 import numpy
 
 RUN = 128  # numbers that are added one after another
-LONG = 512  # up to here one after another is good enough
+LONG = 1024  # up to here one after another is good enough
 
 
 def total(x, axis=None, keepdims=False):
@@ -36,23 +38,21 @@ def total(x, axis=None, keepdims=False):
 
 def in_runs(x, axis, keepdims, dtype):
     """`total` of a NumPy array, added up in `dtype`."""
-    ndim = x.ndim
-    if type(axis) is int:
-        axes = (axis + ndim if axis < 0 else axis,)
-    else:
-        axes = tuple(range(ndim)) if axis is None else tuple([a % ndim for a in axis])
-    for a in axes:
-        if a < ndim and x.shape[a] > LONG and x.strides[a] != x.itemsize and not lies_in_one_piece(x, axes, a):
-            break
-    else:
+    given = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = {a % x.ndim for a in given if -x.ndim <= a < x.ndim}
+    if len(axes) < len(given):
+        return numpy.add.reduce(x, axis, dtype, None, keepdims)  # which says what is wrong with them
+    one_by_one = [a for a in axes if x.strides[a] != x.itemsize and not lies_in_one_piece(x, axes, a)]
+    if math.prod([x.shape[a] for a in one_by_one]) <= LONG:
         return numpy.add.reduce(x, axis, dtype, None, keepdims)
-    runs, before, after = x.shape[a] // RUN, (slice(None),) * a, x.shape[a + 1 :]
+    a = max(one_by_one, key=x.shape.__getitem__)
+    if x.shape[a] <= LONG:
+        return in_runs(numpy.add.reduce(x, a, dtype, None, True), axis, keepdims, dtype)
+    runs, before = x.shape[a] // RUN, (slice(None),) * a
     head, tail = x[(*before, slice(runs * RUN))], x[(*before, slice(runs * RUN, None))]
-    head = head.reshape(x.shape[:a] + (runs, RUN) + after)
-    within = (a + 1, *[other + (other > a) for other in axes if other != a])
-    sums = numpy.add.reduce(head, within, dtype, None, True).squeeze(a + 1)
-    out = in_runs(sums, a, True, dtype) + numpy.add.reduce(tail, axes, dtype, None, True)
-    return out if keepdims else out.reshape([n for i, n in enumerate(x.shape) if i not in axes])
+    head = head.reshape(x.shape[:a] + (runs, RUN) + x.shape[a + 1 :])
+    sums = [numpy.add.reduce(head, a + 1, dtype), numpy.add.reduce(tail, a, dtype, None, True)]
+    return in_runs(numpy.concatenate(sums, a), axis, keepdims, dtype)
 
 
 def lies_in_one_piece(x, axes, first):

@@ -122,18 +122,19 @@ def hot_and_weights(g, shape, target, reduction, ignore_index):
 def mse_loss(x, target, reduction="mean"):
     """(x - target)², for two tensors of one shape. Keeps both."""
     checked_shapes(x, target)
-    distance = x - target
-    return narrow(reduced(wide(distance) * wide(distance), reduction, x.size), distance)
+    distance = wide(x) - (wide(target) if hasattr(target, "dtype") else target)
+    out = reduced(distance * distance, reduction, x.size)
+    return narrow(out, x if getattr(target, "dtype", x.dtype) == x.dtype else out)
 
 
 @mse_loss.vjp("x")
 def mse_loss_wrt_x(g, x, target, reduction):
-    return (x - target) * (share(g, reduction, x.size) * 2)
+    return (wide(x) - target) * (share(g, reduction, x.size) * 2)
 
 
 @mse_loss.vjp("target")
 def mse_loss_wrt_target(g, x, target, reduction):
-    return (target - x) * (share(g, reduction, x.size) * 2)
+    return (target - wide(x)) * (share(g, reduction, x.size) * 2)
 
 
 @op

@@ -75,7 +75,8 @@ def standardized_wrt_x(g, x, axes, eps):
     out, scale = standardized(x, axes, eps)
     level = mean(g, axis=axes, keepdims=True)
     along = mean(g * out, axis=axes, keepdims=True)
-    return (g - level - out * along) * scale
+    with quiet():
+        return (g - level - out * along) * scale
 
 
 # ---- Over the last axes ------------------------------------------------------------------------------
