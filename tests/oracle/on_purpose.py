@@ -125,7 +125,7 @@ DIFFERENCES = [
     ("indexing", "x[1, :, places] is (places, ...), NumPy's rule for two indices apart", an_array_beside_an_integer),
     ("indexing", "x[::-1] has negative steps, as in NumPy; torch has none", backwards),
     ("squeeze", "an axis that is not of length 1 is an error, as in NumPy; torch leaves it", squeeze_is_strict),
-    ("one_hot", "of the default dtype; torch's are integers, which here would promote", one_hot_is_floating),
+    ("one_hot", "of the default dtype; torch's are integers", one_hot_is_floating),
     ("gather", "takes negative places, as all indexing does; torch refuses them", negative_places),
     ("index_put", "of two values for one place the last has the gradient; in torch both", written_twice),
     ("mse_loss and others", "refuse two shapes; torch broadcasts them, with a warning", losses_do_not_broadcast),
