@@ -33,6 +33,7 @@ def falling(t):
 
 SCHEDULES = {
     "StepLR": [{"step_size": 4}, {"step_size": 1, "gamma": 0.8}],
+    "ExponentialLR": [{"gamma": 0.9}],
     "CosineAnnealingLR": [{"T_max": 20}, {"T_max": 6, "eta_min": 0.01}],
     "LinearLR": [{}, {"start_factor": 0.1, "end_factor": 0.7, "total_iters": 9}],
     "LambdaLR": [{"lr_lambda": falling}],
@@ -65,7 +66,9 @@ def compare_optimizers(name, settings, dtype, clip=None):
     for step in gradients:
         for p, q, gradient in zip(ours, theirs, step, strict=True):
             p.grad, q.grad = mg.tensor(gradient), torch.tensor(gradient)
-        if clip is not None:
+        if clip is not None and "clip_value" in clip:
+            optim.clip_grad_value_(ours, **clip), torch.nn.utils.clip_grad_value_(theirs, **clip)
+        elif clip is not None:
             norm, their_norm = optim.clip_grad_norm_(ours, **clip), torch.nn.utils.clip_grad_norm_(theirs, **clip)
             worst = max(worst, relative(norm.data, their_norm.numpy()))
         optimizer.step(), their_optimizer.step()
@@ -113,6 +116,11 @@ def rows(only):
         ):
             row.run(clip, lambda dtype: compare_optimizers("SGD", {"lr": 0.1}, dtype, clip))  # noqa: B023
         yield row
+    for name in only(["clip_grad_value_"]):
+        row = Row(name, "nn.utils.clip_grad_value_")
+        for clip in ({"clip_value": 0.01}, {"clip_value": 0.1}):
+            row.run(clip, lambda dtype: compare_optimizers("SGD", {"lr": 0.1}, dtype, clip))  # noqa: B023
+        yield row
     for name in only(SCHEDULES):
         row = Row(name, f"lr_scheduler.{name}")
         for settings in SCHEDULES[name]:
@@ -122,4 +130,4 @@ def rows(only):
 
 def missing() -> set:
     public = {*optim.__all__, *lr_scheduler.__all__} - {"Optimizer", "OptimizerError", "LRScheduler", "lr_scheduler"}
-    return public - set(OPTIMIZERS) - set(SCHEDULES) - {"clip_grad_norm_"}
+    return public - set(OPTIMIZERS) - set(SCHEDULES) - {"clip_grad_norm_", "clip_grad_value_"}
