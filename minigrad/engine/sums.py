@@ -22,16 +22,16 @@ def total(x, axis=None, keepdims=False):
     >>> float(total(numpy.ones((5000, 2), "float16"), 0)[0])
     5000.0
     """
-    if type(x) is numpy.ndarray:
-        if x.dtype.char != "e":
-            if x.size <= LONG or axis is None or x.ndim == 1 or x.dtype.kind != "f":
-                return numpy.add.reduce(x, axis, None, None, keepdims)
-            return in_runs(x, axis, keepdims, None)
-        out = in_runs(x, axis, keepdims, numpy.float32)
-    elif x.dtype != "float16":
-        return x.sum(axis=axis, keepdims=keepdims)
+    half = x.dtype.char == "e"
+    dtype = "float32" if half else None
+    if type(x) is not numpy.ndarray:
+        out = x.sum(axis=axis, dtype=dtype, keepdims=keepdims)
+    elif x.size <= LONG or x.ndim == 1 or x.dtype.kind != "f" or (axis is None and x.flags.c_contiguous):
+        out = numpy.add.reduce(x, axis, dtype, None, keepdims)
     else:
-        out = x.sum(axis=axis, dtype="float32", keepdims=keepdims)
+        out = in_runs(x, axis, keepdims, dtype)
+    if not half:
+        return out
     with numpy.errstate(over="ignore"):  # inf, if it is more than float16 can say
         return out.astype("float16")
 
@@ -42,19 +42,14 @@ def in_runs(x, axis, keepdims, dtype):
     axes = {a % x.ndim for a in given if -x.ndim <= a < x.ndim}
     if len(axes) < len(given):
         return numpy.add.reduce(x, axis, dtype, None, keepdims)  # which says what is wrong with them
-    one_by_one = [a for a in axes if x.strides[a] != x.itemsize and not lies_in_one_piece(x, axes, a)]
+    gapless = {a for a in axes if x.strides[a] == x.itemsize or (x.flags.c_contiguous and axes >= {*range(a, x.ndim)})}
+    one_by_one = axes - gapless
     if math.prod([x.shape[a] for a in one_by_one]) <= LONG:
         return numpy.add.reduce(x, axis, dtype, None, keepdims)
     a = max(one_by_one, key=x.shape.__getitem__)
     if x.shape[a] <= LONG:
         return in_runs(numpy.add.reduce(x, a, dtype, None, True), axis, keepdims, dtype)
-    runs, before = x.shape[a] // RUN, (slice(None),) * a
-    head, tail = x[(*before, slice(runs * RUN))], x[(*before, slice(runs * RUN, None))]
-    head = head.reshape(x.shape[:a] + (runs, RUN) + x.shape[a + 1 :])
+    head, tail = numpy.split(x, [x.shape[a] // RUN * RUN], a)
+    head = head.reshape(x.shape[:a] + (-1, RUN) + x.shape[a + 1 :])
     sums = [numpy.add.reduce(head, a + 1, dtype), numpy.add.reduce(tail, a, dtype, None, True)]
     return in_runs(numpy.concatenate(sums, a), axis, keepdims, dtype)
-
-
-def lies_in_one_piece(x, axes, first):
-    """Whether NumPy sees the axes from `first` on as one, without gaps."""
-    return x.flags.c_contiguous and all([a in axes for a in range(first, x.ndim)])

@@ -266,13 +266,11 @@ def as_operand(value):
 
 def check_plain(value):
     """Refuse data that a tensor would silently make something else of: complex, objects, masked arrays, matrices."""
-    dtype = getattr(value, "dtype", None)
-    if isinstance(value, complex) or (dtype is not None and dtype.kind not in "fiub"):
-        what = "complex ones" if dtype is None else dtype
-        raise DtypeError(f"tensors hold floats, integers or booleans, not {what}; pass .real, or .imag")
+    dtype = getattr(value, "dtype", numpy.dtype(complex if isinstance(value, complex) else float))
+    if dtype.kind not in "fiub":
+        raise DtypeError(f"tensors hold floats, integers or booleans, not {dtype}; pass .real, or .imag")
     if isinstance(value, (numpy.ma.MaskedArray, numpy.matrix)):
-        kind = type(value).__name__
-        raise ArgumentError(f"a {kind} has rules of its own; pass numpy.asarray(it), or what filled() gives")
+        raise ArgumentError(f"a {type(value).__name__} has rules of its own; pass numpy.asarray(it) or its filled()")
 
 
 def check_float(dtype):
