@@ -26,7 +26,7 @@ def total(x, axis=None, keepdims=False):
     dtype = "float32" if half else None
     if type(x) is not numpy.ndarray:
         out = x.sum(axis=axis, dtype=dtype, keepdims=keepdims)
-    elif x.size <= LONG or x.ndim == 1 or x.dtype.kind != "f" or (axis is None and x.flags.c_contiguous):
+    elif x.size <= LONG or x.ndim == 1 or x.dtype.kind != "f" or (type(axis) is int and max(x.shape) <= LONG):
         out = numpy.add.reduce(x, axis, dtype, None, keepdims)
     else:
         out = in_runs(x, axis, keepdims, dtype)
@@ -40,8 +40,8 @@ def in_runs(x, axis, keepdims, dtype):
     """`total` of a NumPy array, added up in `dtype`."""
     given = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = {a % x.ndim for a in given if -x.ndim <= a < x.ndim}
-    if len(axes) < len(given):
-        return numpy.add.reduce(x, axis, dtype, None, keepdims)  # which says what is wrong with them
+    if len(axes) < len(given) or math.prod([x.shape[a] for a in axes]) <= LONG:  # NumPy says what is wrong with axes
+        return numpy.add.reduce(x, axis, dtype, None, keepdims)
     gapless = {a for a in axes if x.strides[a] == x.itemsize or (x.flags.c_contiguous and axes >= {*range(a, x.ndim)})}
     one_by_one = axes - gapless
     if math.prod([x.shape[a] for a in one_by_one]) <= LONG:

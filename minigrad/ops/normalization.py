@@ -17,7 +17,7 @@ from .arithmetic import add
 from .common import count, ints, narrow, quiet, wide
 from .defaults import get_default_dtype
 from .elementwise import sqrt
-from .reduce import largest, mean, sum_, var
+from .reduce import largest, mean, smallest_square, sum_, var
 
 
 def standardized(x, axes, eps):
@@ -43,13 +43,16 @@ def standardized(x, axes, eps):
         return distance * scale, scale / unit
 
 
+NOISE = {4: (1000 * 2.0**-23) ** 2, 8: (1000 * 2.0**-52) ** 2}  # of a mean, squared, by the dtype's bytes
+
+
 def are_exact(level, power, eps):
     """Whether variances are finite, and above what rounding of the means alone can make of them."""
     level, power = [x._data if isinstance(x, Tensor) else x for x in (level, power)]
-    limits = array_module(power).finfo(power.dtype)
-    low = 0.0 if eps > limits.tiny ** 0.5 else float(limits.tiny) / float(limits.eps)
-    noise = level * level * (1000 * float(limits.eps)) ** 2
-    return bool(((power > noise + low) & (power < math.inf)).all())
+    noise = level * level * NOISE[power.dtype.itemsize]
+    if eps < 1e-19:  # then squares may be lost that count
+        noise = noise + smallest_square(power.dtype.char)
+    return bool(((power > noise) & (power < math.inf)).all())
 
 
 def in_units(eps, unit):

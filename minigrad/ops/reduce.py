@@ -4,7 +4,10 @@ With keepdims the axes stay, with length 1. `kept(g, ...)` brings a gradient int
 broadcasts against the input.
 """
 
+import functools
 import math
+
+import numpy
 
 from ..engine.device import array_module
 from ..engine.op import op
@@ -91,15 +94,21 @@ def degrees(x, axis, correction):
 def root_of_squares(x, axis, keepdims, n=1.0):
     """sqrt(Σ x² / n) over `axis` of an array. Where the squares leave the dtype's range, x is divided by its largest
     element before and the root is multiplied by it after."""
-    xp, limits = array_module(x), array_module(x).finfo(x.dtype)
+    xp = array_module(x)
     with quiet():
         squares = total(x * x, axis, keepdims)
-        low = float(limits.tiny) / float(limits.eps)  # the smallest squares that are as exact as others
-        if xp.all((squares > low) & (squares < math.inf)):
-            return xp.sqrt(squares / n)
+        if xp.all((squares > smallest_square(x.dtype.char)) & (squares < math.inf)):
+            return xp.sqrt(squares / n if n != 1 else squares)
         top = largest(x, axis)
         root = xp.sqrt(total((x / top) ** 2, axis, keepdims) / n)
         return root * top.reshape(root.shape)
+
+
+@functools.cache
+def smallest_square(char):
+    """The smallest sum of squares in this dtype that has all its digits."""
+    limits = numpy.finfo(char)
+    return float(limits.tiny) / float(limits.eps)
 
 
 def largest(x, axis):
@@ -191,11 +200,11 @@ def product_of_others(x):
 @op
 def norm_(x, p=2, axis=None, keepdims=False):
     """(Σ |x|^p)^(1/p) over `axis`, for a finite p > 0. Keeps x and its output."""
+    if p == 2:
+        return narrow(root_of_squares(wide(x), axis, keepdims), x)
     size = array_module(x).abs(wide(x))
     if p == 1:
         out = total(size, axis, keepdims)
-    elif p == 2:
-        out = root_of_squares(size, axis, keepdims)
     else:
         top = largest(size, axis)  # no power of a number up to 1 is too large
         with quiet():
