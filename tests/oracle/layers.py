@@ -45,6 +45,9 @@ alike("AvgPool2d", image, kernel_size=3, stride=2, padding=1)
 alike("AvgPool2d", image, kernel_size=3, padding=1, count_include_pad=False)
 for settings in ({}, {"eps": 0.1, "bias": False}, {"elementwise_affine": False}):
     alike("LayerNorm", image, normalized_shape=(7, 6), **settings)
+for settings in ({"num_groups": 1}, {"num_groups": 2, "eps": 0.1}, {"num_groups": 4, "affine": False}):
+    alike("GroupNorm", image, num_channels=4, **settings)
+    alike("GroupNorm", image[:, :, 0, 0], num_channels=4, **{**settings, "num_groups": 2})
 alike("RMSNorm", image, normalized_shape=6)
 alike("RMSNorm", image, normalized_shape=(7, 6), eps=0.1, elementwise_affine=False)
 for settings in ({}, {"momentum": None, "eps": 0.1}, {"affine": False}, {"track_running_stats": False}):
@@ -156,6 +159,17 @@ layer(
     nn.ModuleList([nn.Linear(3, 4), nn.Tanh()]), torch.nn.ModuleList([torch.nn.Linear(3, 4), torch.nn.Tanh()]),
     real(5, 3), run_ours=in_order, run_theirs=in_order,
 )  # fmt: skip
+
+
+def named(module):
+    return module.ModuleDict({"first": module.Linear(3, 4), "then": module.Tanh(), "last": module.Linear(4, 2)})
+
+
+def by_name(modules, x):
+    return modules["last"](modules["then"](modules["first"](x)))
+
+
+layer("ModuleDict", named(nn), named(torch.nn), real(5, 3), run_ours=by_name, run_theirs=by_name)
 
 
 # ---- Comparing ---------------------------------------------------------------------------------------
