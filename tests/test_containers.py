@@ -386,6 +386,13 @@ def test_groups_of_channels_are_standardized_each_by_itself(groups, shape):
         assert mg.gradcheck(layer, [mg.tensor(values, requires_grad=True)])
 
 
+def test_a_group_of_one_value_is_0_and_has_no_gradient():
+    x = mg.tensor([[3.0, -5.0]], requires_grad=True)
+    out = mg.group_norm(x, 2)
+    out.backward(mg.tensor([[1.0, 2.0]]))
+    assert out.tolist() == [[0.0, 0.0]] and x.grad.tolist() == [[0.0, 0.0]]
+
+
 def test_groups_must_divide_the_channels():
     for groups in (2.0, "2"):
         with pytest.raises(mg.ArgumentError, match="number of groups"):
