@@ -365,9 +365,13 @@ def test_modules_by_name():
         with pytest.raises(kind, match="there are a, c"):
             choices["b"]
     assert len(nn.ModuleDict([("a", nn.Tanh())])) == 1 and [] not in choices
+    choices.update(nn.ModuleDict({"d": nn.Tanh()}))
+    assert list(choices) == ["a", "c", "d"]
     for name in ("forward", "keys", "a.b", "", "training"):
         with pytest.raises(mg.ArgumentError):
             choices[name] = nn.Tanh()
+    choices.clear()
+    assert len(choices) == 0 and not choices.state_dict()
 
 
 @pytest.mark.parametrize("groups", [1, 2, 6])
