@@ -10,6 +10,7 @@ Operators and methods such as `a + b` and `t.sum()` are in `ops/methods.py`.
 """
 
 import weakref
+from functools import partial
 
 import numpy
 from numpy import ndarray
@@ -205,7 +206,6 @@ class Tensor:
         origin = self._node.origin
         if origin.hooks is None:
             origin.hooks = []
-        origin.hooks.append(hook)
         return HookHandle(origin.hooks, hook)
 
     def retain_grad(self):
@@ -217,16 +217,15 @@ class Tensor:
 
 
 class HookHandle:
-    """What `register_hook` returns."""
+    """What `register_hook` returns: one registration, which it can end."""
 
     def __init__(self, hooks, hook):
-        self._hooks, self._hook = hooks, hook
+        self._hooks, self._entry = hooks, partial(hook)  # an object of its own: one function may be here twice
+        hooks.append(self._entry)
 
     def remove(self):
-        """Take the hook off; once only, as another handle may stand for the same function."""
-        if self._hook is not None and self._hook in self._hooks:
-            self._hooks.remove(self._hook)
-        self._hook = None
+        """Take this hook off. A second time does nothing."""
+        self._hooks[:] = [entry for entry in self._hooks if entry is not self._entry]
 
 
 def same_constant(leaf, array):

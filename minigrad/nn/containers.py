@@ -1,9 +1,11 @@
 """Modules that hold other modules in order."""
 
+import operator
+
 from ..chain.sequential import checkpoint_sequential
 from ..errors import ArgumentError, IndexingError
 from ..schedules import as_schedule
-from .module import Module, members
+from .module import HOOKS, Module, members
 
 
 class Ordered(Module):
@@ -17,7 +19,7 @@ class Ordered(Module):
     def insert(self, index, module):
         """Put a module in front of the one at this index; those after it move up. Returns this one."""
         modules = [child for _, child in members(self, Module)]
-        modules.insert(index, checked(module))
+        modules.insert(self._integer(index), checked(module))
         names = [name for name, _ in members(self, Module)]
         self._put([*names, self._free_name()], modules)
         return self
@@ -29,8 +31,8 @@ class Ordered(Module):
         return module
 
     def extend(self, modules):
-        """Add several modules at the end; returns this one."""
-        for module in modules:
+        """Add several modules at the end; returns this one. If one of them is no module, none is added."""
+        for module in [checked(module) for module in modules]:
             self.append(module)
         return self
 
@@ -41,16 +43,33 @@ class Ordered(Module):
         return iter([module for _, module in members(self, Module)])
 
     def __getitem__(self, index):
-        """The module at an index, or for a slice a container of the same modules, which keep their paths."""
+        """The module at an index, or for a slice a container of the same modules, without this one's hooks.
+
+        Names in a part of a Sequential are those of the whole, and in a part of a ModuleList begin at 0, as in torch.
+        """
         if not isinstance(index, slice):
             return vars(self)[self._name_at(index)]
         part = object.__new__(type(self))
-        vars(part).update({name: v for name, v in vars(self).items() if not isinstance(v, Module)})
-        vars(part).update(members(self, Module)[index])
+        vars(part).update({k: v for k, v in vars(self).items() if not isinstance(v, Module) and k not in HOOKS})
+        named = members(self, Module)[index]
+        if self._renumbers:
+            named = [(str(i), module) for i, (_, module) in enumerate(named)]
+        vars(part).update(named)
         return part
+
+    _renumbers = False  # whether a slice's names begin at 0
 
     def __setitem__(self, index, module):
         setattr(self, self._name_at(index), checked(module))
+
+    def __add__(self, modules):
+        """A container of this one's modules and of further ones, without settings and hooks."""
+        if not isinstance(modules, (Ordered, list, tuple)):
+            return NotImplemented
+        return type(self)().extend(self).extend(modules)
+
+    def __iadd__(self, modules):
+        return self.extend(modules)
 
     def __delitem__(self, index):
         named = members(self, Module)
@@ -73,9 +92,17 @@ class Ordered(Module):
 
     def _name_at(self, index):
         names = [name for name, _ in members(self, Module)]
+        index = self._integer(index)
         if not -len(names) <= index < len(names):
             raise IndexingError(f"{type(self).__name__} has {len(names)} modules, and none at index {index}")
         return names[index]
+
+    def _integer(self, index):
+        try:
+            return operator.index(index)
+        except TypeError as error:
+            kind = type(index).__name__
+            raise IndexingError(f"{type(self).__name__} takes an integer here, not {kind}: {index!r}") from error
 
 
 class Sequential(Ordered):
@@ -121,12 +148,22 @@ class ModuleList(Ordered):
     A plain Python list of modules would hide them: not in parameters(), not in the state dict.
     """
 
+    _renumbers = True
+
     def __init__(self, modules=()):
         self.extend(modules)
 
 
+class ModuleNameError(IndexingError, KeyError):
+    """A name that a ModuleDict does not have."""
+
+    __str__ = Exception.__str__  # KeyError's puts the text in quotes
+
+
 class ModuleDict(Module):
     """Modules by name, whose parameters are found; a forward of your own says how they are used.
+
+    modules  a dict of names to modules, a ModuleDict, or pairs of a name and a module
 
     >>> import minigrad as mg
     >>> choices = ModuleDict({"tanh": mg.nn.Tanh(), "relu": mg.nn.ReLU()})
@@ -135,21 +172,26 @@ class ModuleDict(Module):
     """
 
     def __init__(self, modules=None):
-        self.update(modules or {})
+        self.update({} if modules is None else modules)
 
     def update(self, modules):
-        for name, module in modules.items():
+        """Add modules by name, or put them in the place of those that have these names."""
+        for name, module in modules.items() if hasattr(modules, "items") else modules:
             self[name] = module
 
+    def clear(self):
+        """Take out all modules."""
+        for name in self:
+            del self[name]
+
     def __setitem__(self, name, module):
-        taken = name in vars(self) and name not in self
-        if not isinstance(name, str) or not name or "." in name or hasattr(type(self), name) or taken:
+        if not isinstance(name, str) or not name or "." in name or (hasattr(self, name) and name not in self):
             raise ArgumentError(f"a module in a ModuleDict cannot be called {name!r}")
         setattr(self, name, checked(module))
 
     def __getitem__(self, name):
         if name not in self:
-            raise IndexingError(f"there is no module {name!r} here; there are {', '.join(self) or 'none'}")
+            raise ModuleNameError(f"there is no module {name!r} here; there are {', '.join(self) or 'none'}")
         return vars(self)[name]
 
     def __delitem__(self, name):
@@ -163,7 +205,7 @@ class ModuleDict(Module):
         return module
 
     def __contains__(self, name):
-        return name in dict(members(self, Module))
+        return name in self.keys()
 
     def __len__(self):
         return len(members(self, Module))

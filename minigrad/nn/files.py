@@ -220,7 +220,7 @@ def read_archive(file, path):
         members = archive.namelist()
         if HEADER not in members:
             raise FileError(f"{path} was not written by mg.save: {whose(members)}")
-        refuse_compressed(archive, path)
+        refuse_growth(archive, path, os.fstat(file.fileno()).st_size)
         try:
             return Reader(archive)
         except FileError as error:
@@ -230,14 +230,20 @@ def read_archive(file, path):
             raise FileError(f"{path} is damaged{more}: {type(error).__name__}: {error}") from error
 
 
-def refuse_compressed(archive, path):
-    """FileError for members that would grow when they are read: `mg.save` stores all of them as they are."""
+def refuse_growth(archive, path, size):
+    """FileError for members that would be more than the file of `size` bytes when they are read.
+
+    `mg.save` stores them as they are, one after another.
+    """
     for member in archive.infolist():
         if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
             raise FileError(
                 f"{path} was not written by mg.save: its member {member.filename!r} is compressed, from "
                 f"{member.file_size:,} bytes to {member.compress_size:,}. If you trust it, load it with numpy.load"
             )
+    total = sum([member.file_size for member in archive.infolist()])
+    if total > size:
+        raise FileError(f"{path} is damaged: {total:,} bytes are said to be in it, and it has {size:,}")
 
 
 def whose(members) -> str:
@@ -277,7 +283,7 @@ class Reader:
         if kind == "array":
             return self.once(content, self.array)
         if kind == "scalar":
-            return self.array(content)[()]
+            return self.once(content, self.array)[()]
         if kind in KINDS:
             return self.once(content, self.tensor, KINDS[kind], description)
         raise FileError(f"it holds a {kind!r}, which this minigrad does not know")
@@ -292,10 +298,22 @@ class Reader:
         """The array in a member of the archive, whose checksum must be right, and which must end where it ends."""
         with self.archive.open(member + ".npy") as file, warnings.catch_warnings():
             warnings.simplefilter("error")
+            self.refuse_large(file, member)
+            file.seek(0)
             array = numpy.lib.format.read_array(file, allow_pickle=False)
             if file.read(1):
                 raise FileError(f"its member {member}.npy is longer than the array in it")
         return array
+
+    def refuse_large(self, file, member):
+        """FileError if an array is said to be larger than the rest of its member: NumPy makes it before it reads."""
+        first = numpy.lib.format.read_magic(file) == (1, 0)  # later versions have longer headers, of the same words
+        read = numpy.lib.format.read_array_header_1_0 if first else numpy.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+        wanted, there = math.prod(shape) * dtype.itemsize, self.archive.getinfo(member + ".npy").file_size - file.tell()
+        if wanted > there and not dtype.hasobject:
+            what = f"shape {shape} and dtype {dtype}, {wanted:,} bytes" if len(shape) < 9 else f"{wanted:,} bytes"
+            raise FileError(f"its member {member}.npy is damaged: {what} are announced, and {there:,} are there")
 
     def tensor(self, member, kind, facts):
         array, requires_grad, name = self.array(member), facts["requires_grad"], facts["name"]

@@ -30,6 +30,7 @@ from ..errors import ArgumentError, MinigradError, ShapeError
 from ..ops.create import tensor
 
 LoadResult = namedtuple("LoadResult", ("missing_keys", "unexpected_keys"))
+HOOKS = ("_hooked", "_forward_pre_hooks", "_forward_hooks")  # the attributes of a module that has forward hooks
 
 
 class Parameter(Tensor):
@@ -134,9 +135,7 @@ class Module:
             raise ArgumentError(f"a hook is a function, not a {type(hook).__name__}")
         if not self._hooked:
             self._hooked, self._forward_pre_hooks, self._forward_hooks = True, [], []
-        hooks = vars(self)[kind]
-        hooks.append(hook)
-        return HookHandle(hooks, hook)
+        return HookHandle(vars(self)[kind], hook)
 
     def _with_hooks(self, args, kwargs):
         """`forward`, with the hooks around it."""

@@ -4,6 +4,7 @@ from .. import ops
 from ..errors import ShapeError
 from ..ops import create
 from ..ops.common import ints
+from ..ops.normalization import checked_groups
 from .module import Module, Parameter
 
 
@@ -45,8 +46,7 @@ class GroupNorm(Module):
     """
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, dtype=None, device=None):
-        if num_groups < 1 or num_channels % num_groups:
-            raise ShapeError(f"{num_channels} channels do not fall into {num_groups} groups of equal size")
+        num_groups = checked_groups("GroupNorm", num_groups, num_channels)
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.weight = self.bias = None
         if affine:
@@ -56,14 +56,7 @@ class GroupNorm(Module):
     def forward(self, x):
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"GroupNorm of {self.num_channels} channels, and x has shape {x.shape}")
-        if not x.size:
-            return x
-        rows = x.reshape(x.shape[0] * self.num_groups, -1)
-        out = ops.layer_norm(rows, rows.shape[1:], eps=self.eps).reshape(x.shape)
-        if self.weight is None:
-            return out
-        channels = (1, self.num_channels) + (1,) * (x.ndim - 2)
-        return out * self.weight.reshape(channels) + self.bias.reshape(channels)
+        return ops.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"

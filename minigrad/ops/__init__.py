@@ -34,7 +34,7 @@ from .classes import smooth_l1_loss
 from .random import dropout
 from .conv import conv1d, conv2d, conv_transpose2d
 from .pool import avg_pool2d, max_pool1d, max_pool2d
-from .normalization import batch_norm, layer_norm, rms_norm
+from .normalization import batch_norm, group_norm, layer_norm, rms_norm
 from .attention import attention_plain, scaled_dot_product_attention
 from . import promotion as _promotion  # tells ops which dtype to give
 
@@ -70,7 +70,7 @@ __all__ = [
     "huber_loss", "smooth_l1_loss", "kl_div", "cosine_similarity", "dropout",
     # layers of networks
     "conv1d", "conv2d", "conv_transpose2d", "max_pool1d", "max_pool2d", "avg_pool2d",
-    "batch_norm", "layer_norm", "rms_norm", "scaled_dot_product_attention",
+    "batch_norm", "layer_norm", "group_norm", "rms_norm", "scaled_dot_product_attention",
 ]  # fmt: skip
 
 _spelling.complete(globals(), __all__)

@@ -8,6 +8,7 @@ two of the three vjps: these compute them again.
 """
 
 import math
+import operator
 
 from ..engine.device import array_module
 from ..engine.op import op
@@ -117,6 +118,44 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """
     axes = last_axes("layer_norm", x, normalized_shape, weight, bias)
     return with_optional(layer_norm_, x, weight, bias, axes=axes, eps=eps)
+
+
+def checked_groups(what, num_groups, channels):
+    """The number of groups into which channels fall evenly, as an int."""
+    try:
+        groups = operator.index(num_groups)
+    except TypeError as error:
+        raise ArgumentError(f"{what} takes a number of groups, not {num_groups!r}") from error
+    if groups < 1 or channels % groups:
+        raise ShapeError(f"{what}: {channels} channels do not fall into {groups} groups of equal size")
+    return groups
+
+
+def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
+    """Channels in groups: each group of each row, with all that lies behind its channels, is standardized by itself.
+
+    x             (N, channels, ...)
+    num_groups    into how many groups of equal size the channels fall
+    weight, bias  a number for each channel, or None
+    eps           added to the variance
+
+    Keeps x. Source: Wu and He 2018, arXiv:1803.08494.
+
+    >>> import minigrad as mg
+    >>> group_norm(mg.tensor([[1.0, 3.0, 10.0, 30.0]]), 2, eps=0.0)
+    Tensor([[-1.,  1., -1.,  1.]], float32)
+    """
+    if x.ndim < 2:
+        raise ShapeError(f"group_norm takes channels as axis 1, and x has shape {x.shape}")
+    groups = checked_groups("group_norm", num_groups, x.shape[1])
+    for name, part in (("weight", weight), ("bias", bias)):
+        if part is not None and part.shape != x.shape[1:2]:
+            raise ShapeError(f"group_norm takes a {name} for each of {x.shape[1]} channels, not {part.shape}")
+    rows = x.reshape(x.shape[0] * groups, -1) if x.size else x
+    out = (layer_norm(rows, rows.shape[1:], eps=eps) if x.size else rows).reshape(x.shape)
+    channels = (1, x.shape[1]) + (1,) * (x.ndim - 2)
+    out = out if weight is None else out * weight.reshape(channels)
+    return out if bias is None else out + bias.reshape(channels)
 
 
 @op

@@ -14,6 +14,7 @@ gives the rate itself, not a change of it. So nothing adds up, and any step can 
 
 import bisect
 import math
+import numbers
 import operator
 
 from .optimizers import Optimizer, OptimizerError
@@ -37,7 +38,7 @@ class LRScheduler:
             raise OptimizerError(f"a schedule changes the rates of an optimizer, not of {type(optimizer).__name__}")
         self.optimizer, self.last_epoch = optimizer, 0
         self.base_lrs = [float(group.setdefault("initial_lr", group["lr"])) for group in optimizer.param_groups]
-        self.set_rates()
+        self.go_to(0, self.base_lrs)
 
     def rate(self, begin, t, group=0):
         """The rate after t steps of a group that began with `begin`; `group` is its number."""
@@ -45,18 +46,20 @@ class LRScheduler:
 
     def step(self):
         """Count a step, and set the rate of each group. To be called after the optimizer's step."""
-        self.last_epoch += 1
-        self.set_rates()
+        self.go_to(self.last_epoch + 1, self.base_lrs)
 
-    def set_rates(self):
+    def go_to(self, count, begin):
+        """Let `count` steps be done since the rates `begin`. If a rate cannot be had, nothing has been changed."""
         groups = self.optimizer.param_groups
-        if len(groups) != len(self.base_lrs):
+        if len(groups) != len(begin):
             raise OptimizerError(
-                f"the optimizer has {len(groups)} groups now, and had {len(self.base_lrs)} when the schedule was made; "
+                f"the optimizer has {len(groups)} groups now, and had {len(begin)} when the schedule was made; "
                 "make a new schedule after add_param_group"
             )
-        for number, group in enumerate(groups):
-            group["lr"] = self.rate(self.base_lrs[number], self.last_epoch, number)
+        rates = [self.rate(rate, count, number) for number, rate in enumerate(begin)]
+        self.last_epoch, self.base_lrs = count, begin
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate
 
     def get_last_lr(self) -> list:
         """The rate of each group now."""
@@ -67,15 +70,22 @@ class LRScheduler:
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state):
-        """Continue where `state` left off; sets the rates. Raises OptimizerError if it does not fit."""
+        """Continue where `state` left off; sets the rates. Raises OptimizerError if it does not fit.
+
+        A state of torch's names its settings; one that is another here is refused. After an error all is as before.
+        """
         try:
             count, begin = operator.index(state["last_epoch"]), [float(rate) for rate in state["base_lrs"]]
         except (TypeError, KeyError, ValueError) as error:
             raise OptimizerError(f"this is not the state_dict() of a schedule: {error!r}") from error
         if len(begin) != len(self.base_lrs) or count < 0:
             raise OptimizerError(f"a state of {count} steps for {len(begin)} groups, and here are {len(self.base_lrs)}")
-        self.last_epoch, self.base_lrs = count, begin
-        self.set_rates()
+        if not all(0 <= rate < math.inf for rate in begin):
+            raise OptimizerError(f"rates are numbers, at least 0, and the state has base_lrs={begin}")
+        for key, own in vars(self).items():
+            if key != "last_epoch" and isinstance(own, numbers.Real) and state.get(key, own) != own:
+                raise OptimizerError(f"the state was saved with {key}={state[key]!r}, and this schedule has {own!r}")
+        self.go_to(count, begin)
 
     def __repr__(self):
         rates = ", ".join([f"{rate:g}" for rate in self.get_last_lr()])
@@ -112,7 +122,7 @@ class StepLR(LRScheduler):
     """The rate times `gamma` after every `step_size` steps: a staircase."""
 
     def __init__(self, optimizer, step_size, gamma=0.1):
-        self.step_size, self.gamma = at_least_one("step_size", step_size), gamma
+        self.step_size, self.gamma = at_least_one("step_size", step_size), factor("gamma", gamma)
         super().__init__(optimizer)
 
     def rate(self, begin, t, group=0):
@@ -123,7 +133,7 @@ class ExponentialLR(LRScheduler):
     """The rate times `gamma` after every step."""
 
     def __init__(self, optimizer, gamma):
-        self.gamma = gamma
+        self.gamma = factor("gamma", gamma)
         super().__init__(optimizer)
 
     def rate(self, begin, t, group=0):
@@ -205,3 +215,10 @@ def at_least_one(name, count):
     if count < 1:
         raise OptimizerError(f"{name} must be at least 1, not {count}")
     return count
+
+
+def factor(name, value):
+    """A setting that rates are multiplied with."""
+    if not isinstance(value, numbers.Real) or not 0 <= value < math.inf:
+        raise OptimizerError(f"{name} must be a number, at least 0, and is {value!r}")
+    return value

@@ -10,10 +10,11 @@ too, and the count of its steps does not go on.
 
 import math
 import numbers
+import operator
 
 import numpy
 
-from ..engine.device import array_module, device_of, to_device
+from ..engine.device import array_module, device_of, is_array, to_device
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, MinigradError
 
@@ -24,7 +25,8 @@ class OptimizerError(MinigradError, ValueError):
     """Parameters, settings or a state that an optimizer cannot work with."""
 
 
-HINTS = ("foreach", "fused", "capturable", "differentiable", "decoupled_weight_decay")  # of torch: how, and not what
+HINTS = ("foreach", "fused", "capturable", "differentiable", "param_names")  # of torch: how, and not what
+FLAGS = ("nesterov", "centered", "amsgrad", "maximize")  # settings that are True or False
 
 
 class Optimizer:
@@ -52,12 +54,16 @@ class Optimizer:
 
     def add_param_group(self, group):
         """Add a dict of "params" and of the settings that are their own."""
-        unknown = [key for key in group if key != "params" and key not in self.defaults]
+        if not isinstance(group, dict):
+            raise ArgumentError(f"a group is a dict of \"params\" and settings, not {type(group).__name__}")
+        unknown = [key for key in group if key not in ("params", "initial_lr", *self.defaults)]
         if "params" not in group or unknown:
             what = f"has no {unknown[0]!r}" if unknown else 'needs "params"'
             names = ", ".join(self.defaults)
             raise OptimizerError(f"a group of {type(self).__name__} {what}; the settings are {names}")
         group = {**self.defaults, **group, "params": listed(group["params"])}
+        if isinstance(group.get("betas"), list):
+            group["betas"] = tuple(group["betas"])  # what happens to the list does not concern the optimizer
         known = {id(p) for other in self.param_groups for p in other["params"]}
         for index, parameter in enumerate(group["params"]):
             check_parameter(parameter, index)
@@ -67,10 +73,23 @@ class Optimizer:
                     "model.parameters() has each once"
                 )
             known.add(id(parameter))
-        self.check(group)
+        self._check(group)
         self.param_groups.append(group)
 
-    needs = ()  # what the state of a parameter that has been stepped must have
+    entries = None  # the names that may stand in a parameter's state; None: any
+
+    def needs(self, settings):
+        """The names that must stand in the state of a parameter that has been stepped with these settings."""
+        return ()
+
+    def _check(self, settings):
+        """What all optimizers check, and then what this one does."""
+        for key in FLAGS:
+            if not isinstance(settings.get(key, False), (int, numpy.bool_)):
+                raise OptimizerError(f"{key} must be True or False, and is {settings[key]!r}")
+        if "initial_lr" in settings:
+            check_range(settings, "initial_lr", 0)
+        self.check(settings)
 
     def check(self, settings):
         """Raise OptimizerError if a setting is out of range."""
@@ -119,41 +138,64 @@ class Optimizer:
     def load_state_dict(self, saved_state):
         """Continue where `saved_state` left off. Raises OptimizerError, and then nothing has been changed."""
         try:
-            groups, states = saved_state["param_groups"], saved_state["state"]
+            groups, states = list(saved_state["param_groups"]), dict(saved_state["state"])
             sizes = [len(group["params"]) for group in groups]
-        except (TypeError, KeyError) as error:
+            ids = [operator.index(i) for group in groups for i in group["params"]]
+            settings = [self._settings_of(dict(group)) for group in groups]
+        except (TypeError, KeyError, ValueError) as error:
+            if isinstance(error, OptimizerError):
+                raise
             raise OptimizerError(f"this is not the state_dict() of an optimizer: {error!r}") from error
-        if sizes != [len(group["params"]) for group in self.param_groups]:
-            mine = [len(group["params"]) for group in self.param_groups]
+        mine = [len(group["params"]) for group in self.param_groups]
+        if sizes != mine:
             raise OptimizerError(f"the state has groups of {sizes} parameters, and this optimizer of {mine}")
-        settings = [self._settings_of(group) for group in groups]
+        strangers = [i for i in states if i not in ids]
+        if strangers or len(set(ids)) < len(ids):
+            what = f"the state of a parameter {strangers[0]!r}, and" if strangers else "a parameter twice among"
+            raise OptimizerError(f"this state has {what} its groups' parameters {ids}")
         for own, loaded in zip(self.param_groups, settings, strict=True):
-            self.check({**own, **loaded})
-        order = [parameter for group in self.param_groups for parameter in group["params"]]
-        ids = [i for group in groups for i in group["params"]]
-        state = {}
-        for i, parameter in zip(ids, order, strict=True):
-            if i in states:
-                kept = {key: value for key, value in states[i].items() if value is not None}
-                missing = [key for key in self.needs if key not in kept]
-                if missing and kept:
-                    raise OptimizerError(f"the state of parameter {i} has no {missing[0]!r}, which is needed here")
-                found = {key: restored(key, value, parameter) for key, value in kept.items()}
-                state[parameter] = {"step": 0, **found}
+            self._check({**own, **loaded})
+        places = [(parameter, {**own, **loaded}) for own, loaded in zip(self.param_groups, settings, strict=True)
+                  for parameter in own["params"]]  # fmt: skip
+        state = {
+            parameter: self._state_of(i, states[i], parameter, merged)
+            for i, (parameter, merged) in zip(ids, places, strict=True)
+            if i in states
+        }
         for own, loaded in zip(self.param_groups, settings, strict=True):
             own.update(loaded)
         self.state = state
 
+    def _state_of(self, i, values, parameter, settings):
+        """What a saved state says of parameter i, in the form in which `step` keeps it."""
+        if not isinstance(values, dict):
+            raise OptimizerError(f"the state of parameter {i} is no dict but {type(values).__name__}")
+        kept = {key: value for key, value in values.items() if value is not None}
+        missing = [key for key in self.needs(settings) if key not in kept]
+        if missing and kept:
+            raise OptimizerError(f"the state of parameter {i} has no {missing[0]!r}, which is needed here")
+        unknown = [key for key in kept if self.entries is not None and key not in self.entries]
+        if unknown:
+            raise OptimizerError(f"the state of parameter {i} has {unknown[0]!r}, which {type(self).__name__} has not")
+        return {"step": 0, **{key: restored(key, value, parameter) for key, value in kept.items()}}
+
     def _settings_of(self, group):
         """The settings in a group of a state: those of this optimizer, and what a schedule has left there."""
+        own_decay = getattr(self, "decoupled", None)
         for key, value in group.items():
             harmless = key in ("params", *HINTS) or value is None or value is False
+            if key == "decoupled_weight_decay" and own_decay is not None:  # torch's Adam, which AdamW is too
+                harmless = bool(value) == own_decay or not group.get("weight_decay")
             if key not in self.defaults and key != "initial_lr" and not harmless:
                 raise OptimizerError(
                     f"the state was saved with {key}={value!r:.40}, which {type(self).__name__} here does not have; it "
                     "would train something else. Take it out of the state's param_groups to go on without"
                 )
-        return {key: group[key] for key in (*self.defaults, "initial_lr") if key in group}
+        missing = [key for key in self.defaults if key not in group and key not in FLAGS]
+        if missing:
+            raise OptimizerError(f"the state does not say {missing[0]!r}, a setting of {type(self).__name__}")
+        settings = {key: group[key] for key in (*self.defaults, "initial_lr") if key in group}
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
 
     def __repr__(self):
         count = sum(len(group["params"]) for group in self.param_groups)
@@ -194,6 +236,8 @@ class SGD(Optimizer):
             maximize=maximize,
         )
 
+    entries = ("step", "momentum_buffer")
+
     def check(self, settings):
         for key in ("lr", "momentum", "weight_decay"):
             check_range(settings, key, 0)
@@ -228,8 +272,7 @@ class Adam(Optimizer):
     """
 
     decoupled = False  # whether weight decay stays out of the running means
-
-    needs = ("step", "exp_avg", "exp_avg_sq")
+    entries = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
     def __init__(
         self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False
@@ -246,6 +289,9 @@ class Adam(Optimizer):
             raise OptimizerError(f"betas must be two numbers, not {betas!r}")
         for i, beta in enumerate(betas):
             check_range({f"betas[{i}]": beta}, f"betas[{i}]", 0, 1)
+
+    def needs(self, settings):
+        return self.entries if settings["amsgrad"] else self.entries[:3]
 
     def update(self, p, g, state, settings):
         lr, eps, decay = map(float, (settings["lr"], settings["eps"], settings["weight_decay"]))
@@ -301,7 +347,11 @@ class RMSprop(Optimizer):
             check_range(settings, key, 0)
         check_range(settings, "alpha", 0, 1)
 
-    needs = ("step", "square_avg")
+    entries = ("step", "square_avg", "grad_avg", "momentum_buffer")
+
+    def needs(self, settings):
+        wanted = {"grad_avg": settings["centered"], "momentum_buffer": settings["momentum"]}
+        return [key for key in self.entries if wanted.get(key, True)]
 
     def update(self, p, g, state, settings):
         lr, alpha, eps, decay, momentum = [
@@ -334,9 +384,10 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     >>> clip_grad_norm_([w], 1.0), w.grad
     (Tensor(5., float32), Tensor([0.6, 0.8], float32))
     """
-    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    parameters = [parameters] if isinstance(parameters, Tensor) else listed(parameters)
     unique = {id(p): p for p in parameters if p.grad is not None}.values()
-    check_range({"max_norm": max_norm}, "max_norm", 0)
+    if max_norm != math.inf:  # to measure only
+        check_range({"max_norm": max_norm}, "max_norm", 0)
     if not unique:
         return Tensor(numpy.zeros((), numpy.float32))
     dtype = numpy.result_type(*[wide(p.grad.data[:0] if p.grad.ndim else p.grad.data).dtype for p in unique])
@@ -369,11 +420,13 @@ def clip_grad_value_(parameters, clip_value) -> None:
     >>> w.grad
     Tensor([ 1. , -0.5], float32)
     """
-    check_range({"clip_value": clip_value}, "clip_value", 0)
-    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if clip_value != math.inf:
+        check_range({"clip_value": clip_value}, "clip_value", 0)
+    parameters = [parameters] if isinstance(parameters, Tensor) else listed(parameters)
     for p in {id(p): p for p in parameters if p.grad is not None}.values():
-        array = p.grad.data
-        p.grad = Tensor(array_module(array).asarray(array.clip(-clip_value, clip_value), dtype=array.dtype))
+        clipped = wide(p.grad.data).clip(-clip_value, clip_value)
+        with numpy.errstate(over="ignore"):  # an infinity of float16 under a limit beyond its range stays one
+            p.grad = Tensor(array_module(clipped).asarray(clipped, dtype=p.grad.dtype))
 
 
 # ---- Checks ------------------------------------------------------------------------------------------
@@ -426,9 +479,18 @@ def saved(value):
 
 def restored(key, value, parameter):
     """A value of a saved state for this parameter: a number, or an array of its shape, on its device."""
-    if key == "step":
-        return int(value)  # torch saves a tensor
-    array = numpy.asarray(value).astype(wide(parameter.data[:0] if parameter.ndim else parameter.data).dtype)
+    try:
+        array = numpy.asarray(to_device(value, "cpu") if is_array(value) else value)
+        if array.dtype.kind not in "fiu":
+            raise TypeError(f"dtype {array.dtype}")
+        if key == "step":
+            count = int(array)  # torch saves a tensor
+            if count < 0 or count != array:
+                raise ValueError(f"{array} steps")
+            return count
+    except (TypeError, ValueError, OverflowError) as error:
+        raise OptimizerError(f"{key} in the state makes no sense: {error}") from error
     if array.shape != parameter.shape:
         raise OptimizerError(f"{key} has shape {array.shape} in the state, not {parameter.shape}")
-    return to_device(array, parameter.device)
+    dtype = wide(parameter.data[:0] if parameter.ndim else parameter.data).dtype
+    return to_device(array.astype(dtype), parameter.device)

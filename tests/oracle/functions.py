@@ -132,6 +132,14 @@ call(
     [x, real(4)],
     function=lambda x, b: mg.layer_norm(x, 4, None, b),
 )
+# Groups of many values: of one or two, the gradient of x is 0 or nearly so, and its digits are rounding in both.
+for shape, groups in (((2, 6), 1), ((2, 6, 5), 1), ((2, 6, 5), 3), ((2, 6, 3, 4), 6)):
+    call(
+        "group_norm",
+        lambda x, w, b, groups=groups: f.group_norm(x, groups, w, b, 1e-3),
+        [real(*shape), real(6), real(6)],
+        function=lambda x, w, b, groups=groups: mg.group_norm(x, groups, w, b, 1e-3),
+    )
 call("rms_norm", lambda x, w: f.rms_norm(x, (4,), w), [x, real(4)], function=lambda x, w: mg.rms_norm(x, 4, w))
 for training in (True, False):
     call(

@@ -45,8 +45,8 @@ alike("AvgPool2d", image, kernel_size=3, stride=2, padding=1)
 alike("AvgPool2d", image, kernel_size=3, padding=1, count_include_pad=False)
 for settings in ({}, {"eps": 0.1, "bias": False}, {"elementwise_affine": False}):
     alike("LayerNorm", image, normalized_shape=(7, 6), **settings)
-for settings in ({}, {"eps": 0.1}, {"affine": False}):
-    alike("GroupNorm", image, num_groups=2, num_channels=4, **settings)
+for settings in ({"num_groups": 1}, {"num_groups": 2, "eps": 0.1}, {"num_groups": 4, "affine": False}):
+    alike("GroupNorm", image, num_channels=4, **settings)
 alike("RMSNorm", image, normalized_shape=6)
 alike("RMSNorm", image, normalized_shape=(7, 6), eps=0.1, elementwise_affine=False)
 for settings in ({}, {"momentum": None, "eps": 0.1}, {"affine": False}, {"track_running_stats": False}):
@@ -160,16 +160,15 @@ layer(
 )  # fmt: skip
 
 
+def named(module):
+    return module.ModuleDict({"first": module.Linear(3, 4), "then": module.Tanh(), "last": module.Linear(4, 2)})
+
+
 def by_name(modules, x):
-    return modules["b"](modules["a"](x))
+    return modules["last"](modules["then"](modules["first"](x)))
 
 
-layer(
-    "ModuleDict",
-    nn.ModuleDict({"a": nn.Linear(3, 4), "b": nn.Tanh()}),
-    torch.nn.ModuleDict({"a": torch.nn.Linear(3, 4), "b": torch.nn.Tanh()}),
-    real(5, 3), run_ours=by_name, run_theirs=by_name,
-)  # fmt: skip
+layer("ModuleDict", named(nn), named(torch.nn), real(5, 3), run_ours=by_name, run_theirs=by_name)
 
 
 # ---- Comparing ---------------------------------------------------------------------------------------

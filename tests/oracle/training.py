@@ -12,18 +12,33 @@ from minigrad.optim import lr_scheduler
 from tests.oracle.compare import Row, relative
 
 STEPS = 20
+ADAM = [
+    {"lr": 0.1}, {"lr": 0.1, "betas": (0.5, 0.7), "eps": 0.1, "weight_decay": 0.3},
+    {"lr": 0.1, "betas": (0.5, 0.7), "amsgrad": True},
+    {"lr": 0.1, "amsgrad": True, "maximize": True, "weight_decay": 0.3},
+]  # fmt: skip
 OPTIMIZERS = {
     "SGD": [
         {"lr": 0.1}, {"lr": 0.1, "weight_decay": 0.2}, {"lr": 0.1, "momentum": 0.9},
         {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1},
         {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+        {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1, "maximize": True},
     ],
-    "Adam": [{"lr": 0.1}, {"lr": 0.1, "betas": (0.5, 0.7), "eps": 0.1, "weight_decay": 0.3}],
-    "AdamW": [{"lr": 0.1}, {"lr": 0.1, "betas": (0.5, 0.7), "eps": 0.1, "weight_decay": 0.3}],
+    "Adam": ADAM,
+    "AdamW": ADAM,
     "RMSprop": [
         {"lr": 0.1}, {"lr": 0.1, "alpha": 0.7, "eps": 0.1, "weight_decay": 0.3}, {"lr": 0.1, "momentum": 0.9},
         {"lr": 0.1, "alpha": 0.8, "momentum": 0.9, "centered": True, "weight_decay": 0.1},
+        {"lr": 0.1, "momentum": 0.9, "centered": True, "weight_decay": 0.1, "maximize": True},
     ],
+}  # fmt: skip
+
+
+CLIPS = {
+    "clip_grad_norm_": [
+        {"max_norm": 0.5}, {"max_norm": 2.0, "norm_type": 1.0}, {"max_norm": 0.1, "norm_type": float("inf")},
+    ],
+    "clip_grad_value_": [{"clip_value": 0.5}, {"clip_value": 0}, {"clip_value": 3}],
 }  # fmt: skip
 
 
@@ -33,7 +48,7 @@ def falling(t):
 
 SCHEDULES = {
     "StepLR": [{"step_size": 4}, {"step_size": 1, "gamma": 0.8}],
-    "ExponentialLR": [{"gamma": 0.9}],
+    "ExponentialLR": [{"gamma": 0.8}, {"gamma": 1.1}],
     "CosineAnnealingLR": [{"T_max": 20}, {"T_max": 6, "eta_min": 0.01}],
     "LinearLR": [{}, {"start_factor": 0.1, "end_factor": 0.7, "total_iters": 9}],
     "LambdaLR": [{"lr_lambda": falling}],
@@ -58,7 +73,7 @@ def both(dtype, make):
     return (ours, make(optim, ours)), (theirs, make(torch.optim, theirs)), gradients
 
 
-def compare_optimizers(name, settings, dtype, clip=None):
+def compare_optimizers(name, settings, dtype, clip=None, function="clip_grad_norm_"):
     (ours, optimizer), (theirs, their_optimizer), gradients = both(
         dtype, lambda module, parameters: getattr(module, name)(parameters, **settings)
     )
@@ -66,11 +81,9 @@ def compare_optimizers(name, settings, dtype, clip=None):
     for step in gradients:
         for p, q, gradient in zip(ours, theirs, step, strict=True):
             p.grad, q.grad = mg.tensor(gradient), torch.tensor(gradient)
-        if clip is not None and "clip_value" in clip:
-            optim.clip_grad_value_(ours, **clip), torch.nn.utils.clip_grad_value_(theirs, **clip)
-        elif clip is not None:
-            norm, their_norm = optim.clip_grad_norm_(ours, **clip), torch.nn.utils.clip_grad_norm_(theirs, **clip)
-            worst = max(worst, relative(norm.data, their_norm.numpy()))
+        if clip is not None:
+            norm, their_norm = getattr(optim, function)(ours, **clip), getattr(torch.nn.utils, function)(theirs, **clip)
+            worst = max(worst, 0.0 if norm is None else relative(norm.data, their_norm.numpy()))
         optimizer.step(), their_optimizer.step()
         worst = max(worst, *[relative(p.data, q.detach().numpy()) for p, q in zip(ours, theirs, strict=True)])
     return worst, None
@@ -107,19 +120,10 @@ def rows(only):
         for settings in OPTIMIZERS[name]:
             row.run(settings, lambda dtype: compare_optimizers(name, settings, dtype))  # noqa: B023
         yield row
-    for name in only(["clip_grad_norm_"]):
-        row = Row(name, "nn.utils.clip_grad_norm_")
-        for clip in (
-            {"max_norm": 0.5},
-            {"max_norm": 2.0, "norm_type": 1.0},
-            {"max_norm": 0.1, "norm_type": float("inf")},
-        ):
-            row.run(clip, lambda dtype: compare_optimizers("SGD", {"lr": 0.1}, dtype, clip))  # noqa: B023
-        yield row
-    for name in only(["clip_grad_value_"]):
-        row = Row(name, "nn.utils.clip_grad_value_")
-        for clip in ({"clip_value": 0.01}, {"clip_value": 0.1}):
-            row.run(clip, lambda dtype: compare_optimizers("SGD", {"lr": 0.1}, dtype, clip))  # noqa: B023
+    for name in only(CLIPS):
+        row = Row(name, f"nn.utils.{name}")
+        for clip in CLIPS[name]:
+            row.run(clip, lambda dtype: compare_optimizers("SGD", {"lr": 0.1}, dtype, clip, name))  # noqa: B023
         yield row
     for name in only(SCHEDULES):
         row = Row(name, f"lr_scheduler.{name}")
@@ -130,4 +134,4 @@ def rows(only):
 
 def missing() -> set:
     public = {*optim.__all__, *lr_scheduler.__all__} - {"Optimizer", "OptimizerError", "LRScheduler", "lr_scheduler"}
-    return public - set(OPTIMIZERS) - set(SCHEDULES) - {"clip_grad_norm_", "clip_grad_value_"}
+    return public - set(OPTIMIZERS) - set(SCHEDULES) - set(CLIPS)
