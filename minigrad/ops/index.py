@@ -156,9 +156,7 @@ def add_rows(out, rows, values):
     rows = rows[order]
     starts = numpy.flatnonzero(numpy.concatenate(([True], rows[1:] != rows[:-1])))
     values = values.reshape((len(rows),) + out.shape[1:])[order]
-    longest = int(numpy.diff(starts, append=len(rows)).max())
-    dtype = "float64" if longest > LONG and values.dtype.kind == "f" else out.dtype  # it adds one after another
-    out[rows[starts]] = numpy.add.reduceat(values, starts, axis=0, dtype=dtype)
+    out[rows[starts]] = numpy.add.reduceat(values, starts, axis=0, dtype=out.dtype)  # in pairs of pairs
 
 
 # ---- Writing -----------------------------------------------------------------------------------------
