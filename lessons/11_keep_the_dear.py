@@ -25,9 +25,8 @@ import _pictures as pictures
 from tqdm import tqdm
 
 import minigrad as mg
-from minigrad import nn
+from minigrad import nn, policies
 from minigrad.ops.cost import flops, transformer_layer_bytes
-from minigrad.retention import policies
 from minigrad.view import canvas
 
 SEQUENCE, HIDDEN, HEADS, BLOCKS = 64, 32, 8, 4

@@ -34,8 +34,7 @@ from char_transformer import CharTransformer, batches, losses_without_context, m
 from tqdm import tqdm
 
 import minigrad as mg
-from minigrad import optim, schedules
-from minigrad.retention import policies
+from minigrad import optim, policies, schedules
 from minigrad.view import canvas, columns, placing
 
 STEPS, FIRST, BATCH, CONTEXT = 150, 15, 6, 64

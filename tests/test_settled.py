@@ -9,7 +9,6 @@ import pytest
 
 import minigrad as mg
 from minigrad.engine.modes import local
-from minigrad.ops.common import module_of
 
 
 @mg.op
@@ -322,4 +321,4 @@ def test_the_advice_about_a_long_body_looks_at_each_line_a_few_times(count, monk
 
     with pytest.warns(mg.CheckpointWarning):
         mg.checkpoint(f, x).sum().backward()
-    assert looks <= 10 * count and module_of(x) is np
+    assert looks <= 10 * count

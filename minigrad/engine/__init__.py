@@ -1,7 +1,8 @@
 """The engine: recording ops on a tape, checkpoints that keep the program instead of the buffers, the sweep backward.
 
 One room. It imports nothing of minigrad but `errors` and `table`. Read it in this order: modes, device, tape, tensor,
-op, gradients, walk, sweep, checkpoint, replay, tracer; messages has the texts of errors.
+op, gradients, destination, walk, sweep, checkpoint, replay, tracer. Beside them are messages, the texts of errors;
+place, the user's source line; and sums, additions that are rounded once.
 
 Everything else plugs in at four seams.
 
@@ -31,6 +32,6 @@ it splits, where its boundary waits (`slow`), who compares its values (`digests`
 `digests.note(line, out)`, and a replay `digests.compare(line, out)`.
 
 **A walk has a destination and an arithmetic** (walk.Sweep). Its gradients go to the leaves' `.grad`, or to the
-`targets` of `grad`; they are arrays, or with `create_graph` Tensors, which are recorded. Here `Sweep(seeds, False,
-False, targets)` collects the gradients of its targets and touches no leaf.
+`targets` of `grad` (destination.py); they are arrays, or with `create_graph` Tensors, which are recorded
+(gradients.py). Here `Sweep(seeds, False, False, targets)` collects the gradients of its targets and touches no leaf.
 """

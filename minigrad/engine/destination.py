@@ -10,10 +10,9 @@ class Deposit:
     leaves    leaf -> the gradient that waits for it
     deposits  (node, gradient) pairs, for the Tensors that hold these nodes
     wanted    the nodes to follow; None: all of them
-    targets   what is asked for besides
     """
 
-    wanted, targets = None, frozenset()
+    wanted = None
 
     def __init__(self):
         self.leaves, self.deposits = {}, []
@@ -63,6 +62,7 @@ class Deposit:
 class Collect(Deposit):
     """Only what leads to a target is followed, and its gradient collected; no `.grad` is touched.
 
+    targets     what `grad` was asked for
     collected   target -> its gradient. A target is a leaf, an op's node, or a line of a checkpoint's body
     stands_for  fresh node of a replay -> the target, a line of the body, that it was made for
     """

@@ -227,7 +227,7 @@ class Op:
             bit <<= 1
         if strangers:
             if not any([isinstance(arg, Tensor) for arg in args]):
-                return self._of_arrays(args, settings, region)
+                return self._of_arrays(args, settings)
             arrays = operands(self, args)
         if settings:
             settings = frozen_settings(self, settings)
@@ -259,7 +259,7 @@ class Op:
             region.loose.append(weakref.ref(result))
         return result
 
-    def _of_arrays(self, args, settings, region):
+    def _of_arrays(self, args, settings):
         """Just compute; an op that has no inputs at all gives a Tensor, as nobody else will make one of its value."""
         if self.arity or self.variadic:
             return self.forward(*args, **settings)

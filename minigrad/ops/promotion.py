@@ -35,15 +35,23 @@ FLOATING = {
 
 
 class Promotion:
-    """What one op does about the dtypes of its inputs: called with them, as tensors or numbers and as arrays, it gives
-    them with the integers cast, or None if there is nothing to cast."""
+    """What one op does about the dtypes of its inputs.
+
+    Called with the inputs, as tensors or numbers and as arrays, it gives them with the integers cast; None if there is
+    nothing to cast.
+
+    places       of the inputs that take part; None: all of them
+    floating     whether integers among themselves become floats, too
+    takes_masks  whether booleans stay booleans
+    is_pair      whether both of two inputs take part, and nothing else matters
+    """
 
     def __init__(self, op):
         self.floating, self.takes_masks = op.name in FLOATING, op.name == "mul"
         inputs = [*enumerate(op.parameters[: op.arity])]
         differentiable = [i for i, name in inputs if name in op.vjps and name != "mask"]  # truth values, or numbers
         places = range(op.arity) if op.name in WITHOUT_GRADIENT else differentiable
-        self.places = None if op.variadic else tuple(places)  # None: all of them
+        self.places = None if op.variadic else tuple(places)
         self.is_pair = op.arity == 2 and self.places == (0, 1) and not self.floating
 
     def __call__(self, args, arrays):

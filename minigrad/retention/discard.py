@@ -20,6 +20,10 @@ class Discarding(Node):
 
     __slots__ = ("restored",)
 
+    def __init__(self, *fields):
+        super().__init__(*fields)
+        self.keeper = DISCARDED
+
     @property
     def out(self):
         return self.restored
@@ -29,10 +33,6 @@ class Discarding(Node):
         if array is None:
             self.restored = None
 
-    def __init__(self, *fields):
-        super().__init__(*fields)
-        self.keeper = DISCARDED
-
     def hold(self, array):
         self.restored = array
 
@@ -41,17 +41,14 @@ class Discarded:
     """The keeper of all outputs that the tape does not hold."""
 
     def bring_back(self, node, reader):
-        return restore(node, read_array)
+        return restore(node)
 
 
 DISCARDED = Discarded()
 
 
-def restore(node, read):
-    """The value of a discarded output: its checkpoint runs now, and keeps what its own backward will read.
-
-    read  read(source, reader) gives the value of a node
-    """
+def restore(node):
+    """The value of a discarded output: its checkpoint runs now, and keeps what its own backward will read."""
     body, family, context = node.body, node.needs, local.context
     output = body.outputs[node.attrs["index"]]
     inside = {result for line in body.lines for result in results(line)}
@@ -63,7 +60,7 @@ def restore(node, read):
         if source in work.read:
             copy = family.kept.get(source)
             reader = work.oldest.get(source, node) if actual.op is None else node
-            values[source] = read(actual, reader) if copy is None else copy.fetch()
+            values[source] = read_array(actual, reader) if copy is None else copy.fetch()
     run_for_values(body, work, values)
     family.kept.update((line, values[line]) for line in later)
     node.restored = values[output]
